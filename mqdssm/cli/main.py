@@ -46,6 +46,7 @@ MODULES: Final = {
     "discovery-server": "mqdssm.cli.discovery.server",
     "send": "mqdssm.cli.messages.send",
     "receive": "mqdssm.cli.messages.receive",
+    "status": "mqdssm.cli.control",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Command -> module, in the order of the help text. It defines ``app``, or the name behind the colon."""

@@ -31,6 +31,8 @@ KEPT = {
     "mqdssm/drivers/tcp_network.py": {"TcpNetwork": "for mqdssm serve"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
     "mqdssm/server/snapshot_reader.py": {"SnapshotReader": "for mqdssm serve"},
+    "mqdssm/server/control_server.py": {"ControlServer": "for mqdssm serve"},
+    "mqdssm/server/control_service.py": {"ControlService": "for mqdssm serve"},
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"), "for the carrier over TCP"
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mqdssm.cli.control import ServerOption, control_client
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import Assignments, CommandType, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from mqdssm.model.base import DirectoryObject
 
 
-def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
+def create(
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, server: ServerOption = None
+) -> None:
     """Create a queue, queue-manager, site or routing-link.
 
     Attributes that are not given are not stored: they read as the specification's defaults. The command
@@ -37,7 +40,7 @@ def create(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -
     if missing := [name for name in REQUIRED[kind.element_name] if not obj.is_populated(name)]:
         raise UsageProblem(f"a {kind.value} needs {', '.join(f'{name}=VALUE' for name in missing)}")
     wanted_guid = obj.identifier
-    with run.connect() as directory:
+    with control_client(server) if server is not None else run.connect() as directory:
         new_guid = directory.create(obj)
     warning = "" if wanted_guid in {None, new_guid} else _fate_of_guid(obj, wanted_guid)
     identifier = str(new_guid)
@@ -66,6 +69,7 @@ create_app = command_app(
     examples=(
         "mqdssm create site Name=Berlin",
         r"mqdssm create queue 'Pathname=web01\orders' Label=Orders Quota=10000 Transactional=true",
+        r"mqdssm create queue 'Pathname=web01\orders' --server /var/lib/mqdssm/control.sock",
         "mqdssm create queue-manager ComputerName=web01 SiteIdentifierList=5f7c…,81aa… RoutingServer=true",
         "mqdssm create routing-link Site1Identifier=5f7c… Site2Identifier=81aa… ActualCost=7",
     ),
@@ -100,7 +104,9 @@ def identify(directory: "Directory", kind: CommandType, obj: "DirectoryObject") 
         obj.identifier = directory.read(kind.element, [], attributes=["Identifier"]).identifier
 
 
-def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) -> None:
+def write(
+    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, server: ServerOption = None
+) -> None:
     """Change attributes of one object.
 
     One of Identifier, FullPath, Pathname, DirectoryPath, ComputerName, Name and SecurityIdentifier selects
@@ -111,9 +117,13 @@ def write(run: CommandRun, *, kind: TypeArgument, values: Assignments = None) ->
     if not changes:
         raise UsageProblem("nothing to write: give an Attribute=Value besides the one that says which object")
     obj = object_of(kind, assignments)
-    with run.connect() as directory:
-        identify(directory, kind, obj)
-        directory.write(obj, attributes=tuple(changes))
+    if server is not None:
+        with control_client(server) as client:
+            client.write(obj)
+    else:
+        with run.connect() as directory:
+            identify(directory, kind, obj)
+            directory.write(obj, attributes=tuple(changes))
     run.output.answer({"written": list(changes)}, f"written {kind.value}: {', '.join(changes)}")
 
 
@@ -131,7 +141,12 @@ Recursive = Annotated[bool, typer.Option("--recursive", help="Also delete the qu
 
 
 def delete(
-    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, recursive: Recursive = False
+    run: CommandRun,
+    *,
+    kind: TypeArgument,
+    values: Assignments = None,
+    recursive: Recursive = False,
+    server: ServerOption = None,
 ) -> None:
     """Delete a queue, queue-manager, site or routing-link.
 
@@ -149,10 +164,20 @@ def delete(
     if rest:
         raise UsageProblem(f"{', '.join(rest)}: delete takes only what says which {kind.value} is meant")
     obj = object_of(kind, assignments)
-    with run.connect() as directory, run.output.bar("deleting queues") as show:
-        directory.delete(obj, recursive=recursive, on_progress=show)
+    if server is not None:
+        if recursive:
+            raise UsageProblem("--recursive: a directory server deletes one object at a time")
+        with control_client(server) as client:
+            client.delete(obj)
+    else:
+        _delete(run, obj, recursive=recursive)
     name = "=".join((*assignments, *next(iter(assignments.values()))))
     run.output.answer({"deleted": name}, f"deleted {kind.value} {name}")
+
+
+def _delete(run: CommandRun, obj: "DirectoryObject", *, recursive: bool) -> None:
+    with run.connect() as directory, run.output.bar("deleting queues") as show:
+        directory.delete(obj, recursive=recursive, on_progress=show)
 
 
 delete_app = command_app(

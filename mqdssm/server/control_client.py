@@ -1,0 +1,250 @@
+"""Client of the control socket of a directory server."""
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from mqdssm.errors import (
+    ConfigError,
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    ObjectNotFound,
+    OutcomeUnknown,
+)
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.hresults import Hresult, is_failure, name_of
+from mqdssm.server import control_protocol as protocol
+from mqdssm.server.snapshot import ServerSnapshot
+
+REPLY_S: Final = 150.0
+"""Seconds that a client waits for a reply: longer than a directory server waits for an owner."""
+
+_EXISTS: Final = frozenset({Hresult.MQ_ERROR_QUEUE_EXISTS, Hresult.MQ_ERROR_MACHINE_EXISTS})
+_NOT_FOUND: Final = frozenset(
+    {Hresult.MQ_ERROR_QUEUE_NOT_FOUND, Hresult.MQ_ERROR_MACHINE_NOT_FOUND, Hresult.MQDS_OBJECT_NOT_FOUND}
+)
+_ADVICE: Final = {
+    Hresult.MQ_ERROR_ACCESS_DENIED: "make this change at the server that owns the "
+    "partition, which mqdssm status names",
+    Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE: "the server, or the owner of the object, is not ready: try again",
+    Hresult.MQ_ERROR_ILLEGAL_OPERATION: "mqdssm status shows who owns the partition",
+}
+
+
+class ControlClient:
+    """Connection to the control socket of a directory server.
+
+    It is a context manager that closes the connection. Not thread-safe.
+
+    Args:
+        path: of the socket.
+        reply_s: seconds to wait for a reply.
+
+    Attributes:
+        machine_name: machine of the server.
+
+    Raises:
+        DirectoryNotConnected: no server listens there.
+        ConfigError: this user may not use the socket, or the server has another version.
+    """
+
+    def __init__(self, path: Path, *, reply_s: float = REPLY_S) -> None:
+        self._path = path
+        self._socket: Final = _connect(path)
+        self._socket.settimeout(reply_s)
+        with ExitStack() as closing:
+            closing.callback(self._socket.close)
+            hello = self._receive(protocol.HELLOS.validate_json)
+            if hello.protocol != protocol.PROTOCOL_VERSION:
+                raise ConfigError(
+                    f"the server at {path} speaks version {hello.protocol} of the control protocol, and this "
+                    f"mqdssm {protocol.PROTOCOL_VERSION}: use the mqdssm of the server"
+                )
+            self._send(protocol.Hello(protocol=protocol.PROTOCOL_VERSION))
+            closing.pop_all()
+        self.machine_name: Final[str] = hello.machine_name
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def status(self) -> ServerSnapshot:
+        """Return the state of the server.
+
+        Raises:
+            DirectoryNotConnected: the server has stopped.
+        """
+        reply = self._ask(protocol.StatusRequest())
+        if not isinstance(reply, protocol.StatusReply):
+            raise self._unexpected(reply)
+        return reply.snapshot
+
+    def create(self, obj: DirectoryObject) -> UUID:
+        """Create an object through the server, and return its Identifier.
+
+        Raises:
+            DirectoryError: the change was refused, or its outcome is unknown (`OutcomeUnknown`).
+            ValueError: the server cannot make such an object.
+        """
+        identifier = self._change("create", obj)
+        if identifier is None:
+            raise GenericDirectoryError(f"{self.machine_name} has not named the Identifier of the new object")
+        return identifier
+
+    def write(self, obj: DirectoryObject) -> None:
+        """Change the populated attributes of an object; one of them identifies it.
+
+        Raises:
+            DirectoryError: as `create`.
+            ValueError: as `create`.
+        """
+        self._change("write", obj)
+
+    def delete(self, obj: DirectoryObject) -> None:
+        """Delete an object; its only populated attribute identifies it.
+
+        Raises:
+            DirectoryError: as `create`.
+            ValueError: as `create`.
+        """
+        self._change("delete", obj)
+
+    def take_over(self, partition: UUID) -> None:
+        """Make the server the owner of a partition whose owner is lost for good.
+
+        Raises:
+            DirectoryError: the server refuses.
+        """
+        self._perform(protocol.TakeOverRequest(partition=partition), "take over the partition")
+
+    def name_authority(self, partition: UUID, machine_name: str) -> None:
+        """Make the server accept another one as the owner of a partition.
+
+        If the server owns the partition, it steps down.
+
+        Raises:
+            DirectoryError: the server refuses.
+        """
+        request = protocol.NameAuthorityRequest(partition=partition, machine_name=machine_name)
+        self._perform(request, f"accept {machine_name} as the owner")
+
+    def resynchronize(self, partition: UUID) -> None:
+        """Begin a full synchronization of a partition at the server.
+
+        Raises:
+            DirectoryError: the server refuses.
+        """
+        self._perform(protocol.ResynchronizeRequest(partition=partition), "resynchronize the partition")
+
+    def stop(self) -> None:
+        """Stop the server; it may run for some seconds yet."""
+        self._perform(protocol.ServerStopRequest(), "stop")
+
+    def _change(self, command: Any, obj: DirectoryObject) -> UUID | None:
+        attributes = obj.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        request = protocol.ObjectChangeRequest(
+            command=command, element=obj.element_name, attributes=attributes
+        )
+        return self._perform(request, f"{command} the {obj.element_name}")
+
+    def _perform(self, request: protocol.Request, task: str) -> UUID | None:
+        """Send a request for a change; return the identifier of its outcome.
+
+        Raises:
+            DirectoryError: the change was not made, or its outcome is unknown.
+            ValueError: the request is wrong.
+        """
+        reply = self._ask(request)
+        if not isinstance(reply, protocol.OutcomeReply):
+            raise self._unexpected(reply)
+        if is_failure(reply.status):
+            raise _error_of(reply.status, f"{self.machine_name} does not {task}")
+        return reply.identifier
+
+    def _ask(self, request: protocol.Request) -> protocol.Reply:
+        self._send(request)
+        reply: protocol.Reply = self._receive(protocol.REPLIES.validate_json)
+        return reply
+
+    def _unexpected(self, reply: protocol.Reply) -> Exception:
+        """Return the error for a refusal."""
+        if not isinstance(reply, protocol.RefusedReply):
+            return ConfigError(f"{self._path} answers with {reply.reply!r}")
+        if reply.kind == "usage":
+            return ValueError(reply.problem)
+        error = ObjectNotFound if reply.kind == "not found" else GenericDirectoryError
+        return error(f"{self.machine_name}: {reply.problem}")
+
+    def _send(self, document: BaseModel) -> None:
+        try:
+            protocol.send_document(self._socket, document, protocol.REQUEST_BYTES_MAX)
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _receive(self, parse: Callable[[bytes], Any]) -> Any:
+        try:
+            data = protocol.receive_document(self._socket, protocol.REPLY_BYTES_MAX)
+        except OSError as error:
+            raise self._lost(error) from error
+        if data is None:
+            raise DirectoryNotConnected(
+                f"the directory server at {self._path} has closed the connection: it stops, or serves too "
+                "many clients"
+            )
+        try:
+            return parse(data)
+        except ValidationError as error:
+            raise ConfigError(
+                f"{self._path} sends no reply of this version: {protocol.problem_of(error)}"
+            ) from None
+
+    def _lost(self, error: OSError) -> DirectoryError:
+        reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
+        return OutcomeUnknown(
+            f"the directory server at {self._path} {reason}: a change may have been made; mqdssm status "
+            "--server shows if it works"
+        )
+
+
+def _connect(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(10)
+        connection.connect(os.fspath(path))
+    except OSError as error:
+        connection.close()
+        if isinstance(error, PermissionError):
+            raise ConfigError(
+                f"you may not use the control socket {path}: run this as the server's user, or as root"
+            ) from error
+        raise DirectoryNotConnected(
+            f"no directory server listens on {path} ({error.strerror or error}): start it with mqdssm serve"
+        ) from error
+    return connection
+
+
+def _error_of(status: int, problem: str) -> DirectoryError:
+    """Return the error of an HRESULT."""
+    text = f"{problem}: {name_of(status)}"
+    if status == Hresult.MQDS_NO_RSP_FROM_OWNER:
+        return OutcomeUnknown(f"{text}: the change may have been made, or not; read the object again later")
+    if status in _EXISTS:
+        return ObjectAlreadyExists(text)
+    if status in _NOT_FOUND:
+        return ObjectNotFound(text)
+    advice = _ADVICE.get(Hresult(status)) if status in list(Hresult) else None
+    return GenericDirectoryError(f"{text}; {advice}" if advice else text)

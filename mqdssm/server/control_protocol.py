@@ -1,0 +1,202 @@
+"""Protocol of the control socket of a directory server: frames with JSON.
+
+A frame is four octets with the length in big-endian order, and as many octets of JSON in UTF-8. Both sides
+begin with a `Hello`. Then the client sends requests, one at a time, and the server answers each.
+"""
+
+import socket
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from mqdssm.errors import ConfigError
+from mqdssm.server.snapshot import ServerSnapshot
+
+PROTOCOL_VERSION: Final = 1
+"""Version of this protocol; servers and clients of one minor version apart have the same."""
+REQUEST_BYTES_MAX: Final = 4 << 20
+"""Longest request in octets: an object has at most 2 MiB (decision R66), and base64 adds a third."""
+REPLY_BYTES_MAX: Final = 64 << 20
+"""Longest reply in octets: the state of a server with thousands of sites."""
+_LENGTH_BYTES: Final = 4
+
+
+class _Document(BaseModel):
+    """Base of all documents: immutable, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Hello(_Document):
+    """First document of each side.
+
+    Attributes:
+        protocol: version of the protocol.
+        machine_name: of the server; empty from a client.
+    """
+
+    protocol: int
+    machine_name: str = ""
+
+
+class StatusRequest(_Document):
+    """Request for the state of the server; the reply is a `StatusReply`."""
+
+    request: Literal["status"] = "status"
+
+
+class ObjectChangeRequest(_Document):
+    """Request for a change of an object; the reply is an `OutcomeReply`.
+
+    Attributes:
+        command: the change.
+        element: name of the object's type, as ``Queue``.
+        attributes: the object's attributes by their names of the specification, in the form of
+            `DirectoryObject.to_json`. To write or delete an object, one attribute identifies it.
+    """
+
+    request: Literal["change"] = "change"
+    command: Literal["create", "write", "delete"]
+    element: str = Field(max_length=64)
+    attributes: dict[str, Any]
+
+
+class TakeOverRequest(_Document):
+    """Request to own a partition whose owner is lost for good.
+
+    The reply is an `OutcomeReply`.
+    """
+
+    request: Literal["take-over"] = "take-over"
+    partition: UUID
+
+
+class NameAuthorityRequest(_Document):
+    """Request to accept another server as the owner of a partition.
+
+    The reply is an `OutcomeReply`. The request also confirms that this server steps down.
+    """
+
+    request: Literal["name-authority"] = "name-authority"
+    partition: UUID
+    machine_name: str = Field(min_length=1, max_length=256)
+
+
+class ResynchronizeRequest(_Document):
+    """Request for a full synchronization of a partition.
+
+    The reply is an `OutcomeReply`.
+    """
+
+    request: Literal["resynchronize"] = "resynchronize"
+    partition: UUID
+
+
+class ServerStopRequest(_Document):
+    """Request to stop the server; the reply comes before it stops."""
+
+    request: Literal["stop"] = "stop"
+
+
+Request = (
+    StatusRequest
+    | ObjectChangeRequest
+    | TakeOverRequest
+    | NameAuthorityRequest
+    | ResynchronizeRequest
+    | ServerStopRequest
+)
+
+
+class StatusReply(_Document):
+    """State of the server."""
+
+    reply: Literal["status"] = "status"
+    snapshot: ServerSnapshot
+
+
+class OutcomeReply(_Document):
+    """Outcome of a change.
+
+    Attributes:
+        status: HRESULT.
+        identifier: of the object, if there is one.
+    """
+
+    reply: Literal["outcome"] = "outcome"
+    status: int
+    identifier: UUID | None = None
+
+
+class RefusedReply(_Document):
+    """Refusal of a request that cannot be carried out; nothing was done.
+
+    Attributes:
+        problem: the reason.
+        kind: "usage" if the request is wrong, "not found" if there is no such object, "failure" if the
+            server cannot do it now.
+    """
+
+    reply: Literal["refused"] = "refused"
+    problem: str
+    kind: Literal["usage", "not found", "failure"]
+
+
+Reply = StatusReply | OutcomeReply | RefusedReply
+
+REQUESTS: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="request")])
+REPLIES: Final[TypeAdapter[Reply]] = TypeAdapter(Annotated[Reply, Field(discriminator="reply")])
+HELLOS: Final[TypeAdapter[Hello]] = TypeAdapter(Hello)
+
+
+def send_document(connection: socket.socket, document: BaseModel, bytes_max: int) -> None:
+    """Send a document.
+
+    Raises:
+        ConfigError: the document is too long; nothing was sent.
+        OSError: the connection is lost.
+    """
+    data = document.model_dump_json().encode()
+    if len(data) > bytes_max:
+        raise ConfigError(f"a document of {len(data)} octets is too long for the control socket")
+    connection.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+
+
+def receive_document(connection: socket.socket, bytes_max: int) -> bytes | None:
+    """Receive the octets of a document.
+
+    Returns:
+        None if the peer has closed the connection before it.
+
+    Raises:
+        ConfigError: the document is too long, or the connection ends within it.
+        OSError: the connection is lost, or its time is over.
+    """
+    head = _receive(connection, _LENGTH_BYTES)
+    if not head:
+        return None
+    length = int.from_bytes(head, "big")
+    if len(head) < _LENGTH_BYTES or not 0 < length <= bytes_max:
+        raise ConfigError(f"no frame of a control socket: {head.hex()}")
+    data = _receive(connection, length)
+    if len(data) < length:
+        raise ConfigError(f"a frame ends after {len(data)} of {length} octets")
+    return data
+
+
+def _receive(connection: socket.socket, octets: int) -> bytes:
+    """Receive so many octets; fewer if the connection ends."""
+    parts = bytearray()
+    while len(parts) < octets:
+        part = connection.recv(min(octets - len(parts), 1 << 16))
+        if not part:
+            break
+        parts += part
+    return bytes(parts)
+
+
+def problem_of(error: ValidationError) -> str:
+    """Return the problems of a document that is not valid, without its values."""
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems[:5])

@@ -1,0 +1,96 @@
+"""Requests of the control socket, carried out by a directory server."""
+
+from collections.abc import Callable
+from typing import Final, assert_never
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.engines.replication import actions as do
+from mqdssm.engines.replication.operations import ObjectOutcome
+from mqdssm.errors import MqdssmError, ObjectNotFound
+from mqdssm.model.guid import Guid
+from mqdssm.server import control_protocol as protocol
+from mqdssm.server.object_changes import change_of
+from mqdssm.server.snapshot import ServerSnapshot
+
+
+class ControlService:
+    """Carries out requests of clients; from any thread, several at a time.
+
+    Args:
+        server: the directory server.
+        snapshot: returns its state (`SnapshotReader.read`).
+        stop: begins to stop the process; called after the reply to a `ServerStopRequest`.
+
+    Attributes:
+        machine_name: machine of the server.
+    """
+
+    def __init__(
+        self, server: DirectoryServer, snapshot: Callable[[], ServerSnapshot], stop: Callable[[], object]
+    ) -> None:
+        self.machine_name: Final = server.queue_manager.machine_name
+        self.stop: Final = stop
+        self._server, self._snapshot = server, snapshot
+
+    def perform(self, data: bytes) -> protocol.Reply:
+        """Carry out a request, given as the octets of its document; return the reply.
+
+        A refusal says why nothing was done. The status MQDS_NO_RSP_FROM_OWNER of an outcome means that the
+        change may have been made, or not.
+        """
+        try:
+            return self._perform(protocol.REQUESTS.validate_json(data))
+        except ValidationError as error:
+            return protocol.RefusedReply(problem=protocol.problem_of(error), kind="usage")
+        except ObjectNotFound as error:
+            return protocol.RefusedReply(problem=str(error), kind="not found")
+        except ValueError as error:
+            return protocol.RefusedReply(problem=str(error), kind="usage")
+        except MqdssmError as error:
+            return protocol.RefusedReply(problem=str(error), kind="failure")
+
+    def _perform(self, request: protocol.Request) -> protocol.Reply:
+        match request:
+            case protocol.StatusRequest():
+                return protocol.StatusReply(snapshot=self._snapshot())
+            case protocol.ObjectChangeRequest():
+                return self._change(request)
+            case protocol.TakeOverRequest(partition=partition):
+                return self._ask(lambda number: do.TakeOver(request=number, partition_id=Guid.of(partition)))
+            case protocol.ResynchronizeRequest(partition=partition):
+                return self._ask(
+                    lambda number: do.Resynchronize(request=number, partition_id=Guid.of(partition))
+                )
+            case protocol.NameAuthorityRequest(partition=partition, machine_name=name):
+                return self._ask(
+                    lambda number: do.NameAuthority(
+                        request=number, partition_id=Guid.of(partition), machine_name=name
+                    )
+                )
+            case protocol.ServerStopRequest():
+                return protocol.OutcomeReply(status=0)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _change(self, request: protocol.ObjectChangeRequest) -> protocol.OutcomeReply:
+        change = change_of(request, self._server.store.lookup)
+        outcome = self._server.driver.change(
+            command=change.command,
+            object_type=change.object_type,
+            partition_id=change.partition_id,
+            path_name=change.path_name,
+            identifier=change.identifier,
+            properties=change.properties,
+        )
+        return _reply(outcome)
+
+    def _ask(self, make: Callable[[int], do.Event]) -> protocol.OutcomeReply:
+        return _reply(self._server.driver.ask(make))
+
+
+def _reply(outcome: ObjectOutcome) -> protocol.OutcomeReply:
+    identifier: UUID | None = None if outcome.identifier is None else outcome.identifier.uuid
+    return protocol.OutcomeReply(status=outcome.status, identifier=identifier)

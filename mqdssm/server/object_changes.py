@@ -1,0 +1,251 @@
+"""Changes of objects that clients of the control socket ask for.
+
+Elements become properties of replication. The rows of `mqdssm.tables.properties` say which property carries
+an attribute. The value is converted as the adapter would store it, and as the replication store would read
+it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from mqdssm.engines.replication import operations as ops
+from mqdssm.errors import ObjectNotFound
+from mqdssm.events.attributes import KEYS
+from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import element_of
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import is_failure
+from mqdssm.model.messages import Command, Properties, PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.server.control_protocol import ObjectChangeRequest
+from mqdssm.tables import table_of
+from mqdssm.tables.mqis import MQIS_TABLES
+from mqdssm.tables.properties import PROPERTY_TABLES
+from mqdssm.tables.property_facts import CHANGED, RESERVED
+from mqdssm.tables.property_rows import PropertyRole, PropertyRow
+
+COMMANDS: Final = {"create": Command.CREATE, "write": Command.UPDATE, "delete": Command.DELETE}
+CREATED: Final = frozenset({ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK})
+"""Types that a client may create. A site and its first server are made together (`mqdssm enterprise`)."""
+_TYPES: Final = {
+    table.element.__name__: ObjectType(table.object_type)
+    for table in MQIS_TABLES.values()
+    if table.element is not None
+}
+_NEW_MACHINE: Final[Properties] = ((Propid.QM_ADDRESS, b""), (Propid.QM_CNS, ()))
+"""Required properties of a machine that have no attribute; empty, as for a machine of unknown networks."""
+_SITES: Final = "SiteIdentifierList"
+
+LookUp = Callable[[ops.Operation], ops.Result]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedChange:
+    """Arguments of `ReplicationDriver.change`.
+
+    Attributes:
+        command: the change.
+        object_type: type of the object.
+        partition_id: partition that the object belongs to.
+        path_name: of a new object.
+        identifier: of an existing object; of a new one if the client has chosen it.
+        properties: new values.
+    """
+
+    command: Command
+    object_type: ObjectType
+    partition_id: Guid
+    path_name: str | None
+    identifier: Guid | None
+    properties: Properties
+
+
+def change_of(request: ObjectChangeRequest, look_up: LookUp) -> RequestedChange:
+    """Return the change that a client asks for.
+
+    Args:
+        request: the client's request.
+        look_up: performs a reading operation of the store.
+
+    Raises:
+        ObjectNotFound: there is no such object, or no machine for a new queue.
+        ValueError: a type or attribute that cannot be changed here, an incomplete object, or a value that
+            an attribute does not accept.
+        DirectoryError: the directory cannot be read.
+    """
+    object_type = _TYPES.get(request.element)
+    if object_type is None:
+        raise ValueError(f"{request.element!r} is no type of objects: {', '.join(_TYPES)} are")
+    obj = element_of(request.element).from_json(json.dumps(request.attributes))
+    command = COMMANDS[request.command]
+    if command is Command.CREATE:
+        return _creation(object_type, obj, look_up)
+    return _change(command, object_type, obj, look_up)
+
+
+def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) -> RequestedChange:
+    if object_type not in CREATED:
+        raise ValueError(
+            f"{obj.element_name} objects cannot be created through a directory server: a site and its first "
+            "server are made by mqdssm enterprise"
+        )
+    path_name = _path_name(object_type, obj)
+    properties = tuple(_properties(object_type, obj, obj.populated - {"Identifier"}))
+    if object_type is ObjectType.QUEUE:
+        partition = _partition_of_queue(path_name, look_up)
+    elif object_type is ObjectType.MACHINE:
+        sites: Sequence[UUID] = getattr(obj, obj.field_name(_SITES), None) or ()
+        if len(sites) != 1:
+            raise ValueError(f"a queue manager has one site in this directory: give one {_SITES}")
+        partition = Guid.of(sites[0])
+        properties += _NEW_MACHINE
+    else:
+        partition = PEC_PARTITION_ID
+    return RequestedChange(
+        command=Command.CREATE,
+        object_type=object_type,
+        partition_id=partition,
+        path_name=path_name,
+        identifier=Guid.of(obj.identifier) if obj.identifier else None,
+        properties=properties,
+    )
+
+
+def _change(
+    command: Command, object_type: ObjectType, obj: DirectoryObject, look_up: LookUp
+) -> RequestedChange:
+    """Return the update or deletion of an existing object."""
+    keys = obj.populated & KEYS[obj.element_name]
+    if object_type is ObjectType.ENTERPRISE and not keys:
+        (stored_object,) = _listed(look_up, object_type)
+    elif len(keys) != 1:
+        raise ValueError(f"which {obj.element_name}? give one of {', '.join(sorted(KEYS[obj.element_name]))}")
+    else:
+        stored_object = _find(object_type, obj, next(iter(keys)), look_up)
+    if stored_object.identifier is None or stored_object.partition_id is None:
+        raise ObjectNotFound(f"there is no such {obj.element_name} in the directory of this server")
+    names = obj.populated - keys
+    if command is Command.DELETE and names:
+        raise ValueError(f"{', '.join(sorted(names))}: a deletion takes only the object's name")
+    if command is Command.UPDATE and not names:
+        raise ValueError("nothing to write: give attributes besides the object's name")
+    return RequestedChange(
+        command=command,
+        object_type=object_type,
+        partition_id=stored_object.partition_id,
+        path_name=None,
+        identifier=stored_object.identifier,
+        properties=tuple(_properties(object_type, obj, names)) if command is Command.UPDATE else (),
+    )
+
+
+def _find(object_type: ObjectType, obj: DirectoryObject, key: str, look_up: LookUp) -> ops.ObjectRead:
+    """Find an object by an attribute that identifies it.
+
+    Raises:
+        ValueError: the directory server does not find objects by this attribute.
+    """
+    if key == "Identifier" and obj.identifier is not None:
+        operation = ops.ReadObject(object_type=object_type, identifier=Guid.of(obj.identifier))
+    elif key == _name_attribute(object_type):
+        operation = ops.ReadObject(object_type=object_type, path_name=getattr(obj, obj.field_name(key)))
+    else:
+        raise ValueError(f"a directory server does not find objects by {key}: give the Identifier")
+    return _read(look_up, operation)
+
+
+def _read(look_up: LookUp, operation: ops.ReadObject) -> ops.ObjectRead:
+    read = look_up(operation)
+    if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
+        return ops.ObjectRead(status=getattr(read, "status", 0))
+    return read
+
+
+def _listed(look_up: LookUp, object_type: ObjectType) -> tuple[ops.ObjectRead]:
+    """Return the only object of a type.
+
+    Raises:
+        ObjectNotFound: there is none.
+    """
+    listed = look_up(ops.ListObjects(object_type=object_type, partition_id=PEC_PARTITION_ID))
+    objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
+    if not objects:
+        raise ObjectNotFound(f"the directory of this server has no {object_type.spec_name}")
+    return (objects[0],)
+
+
+def _partition_of_queue(path_name: str | None, look_up: LookUp) -> Guid:
+    """Return the partition of a new queue: that of its machine's site.
+
+    Raises:
+        ObjectNotFound: no such machine.
+    """
+    machine_name = (path_name or "").partition("\\")[0]
+    machine = _read(look_up, ops.ReadObject(object_type=ObjectType.MACHINE, path_name=machine_name))
+    if machine.partition_id is None:
+        raise ObjectNotFound(f"there is no queue manager {machine_name!r}: create it before its queues")
+    return machine.partition_id
+
+
+def _name_row(object_type: ObjectType) -> PropertyRow | None:
+    rows = PROPERTY_TABLES[object_type].rows
+    return next((row for row in rows if row.role is PropertyRole.NAME), None)
+
+
+def _name_attribute(object_type: ObjectType) -> str | None:
+    row = _name_row(object_type)
+    return None if row is None else row.adm
+
+
+def _path_name(object_type: ObjectType, obj: DirectoryObject) -> str | None:
+    """Return the path name of a new object; None for a type without names.
+
+    Raises:
+        ValueError: the object has no name.
+    """
+    name = _name_attribute(object_type)
+    if name is None:
+        return None
+    if not obj.is_populated(name):
+        raise ValueError(f"a {obj.element_name} needs {name}")
+    return str(getattr(obj, obj.field_name(name)))
+
+
+def _properties(
+    object_type: ObjectType, obj: DirectoryObject, names: Iterable[str]
+) -> Iterator[tuple[Propid, PropertyValue]]:
+    """Yield the replicated properties of some attributes, without the path name.
+
+    Raises:
+        ValueError: an attribute that no replicated property carries.
+    """
+    name_attribute = _name_attribute(object_type)
+    rows = {
+        row.adm: row
+        for row in PROPERTY_TABLES[object_type].rows
+        if row.propid in CHANGED[object_type] and row.propid not in RESERVED
+    }
+    for name in sorted(names):
+        row = rows.get(name)
+        if name == name_attribute and row is not None:
+            continue  # an argument of the change, and never changed afterwards
+        if row is None or row.carrier is None:
+            raise ValueError(f"{obj.element_name}.{name} cannot be changed through a directory server")
+        yield row.propid, _value(row, obj, name)
+
+
+def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
+    """Return the property's value of an attribute."""
+    value: Any = getattr(obj, obj.field_name(name))
+    if isinstance(value, UUID):
+        return Guid.of(value)
+    if isinstance(value, tuple | list) and all(isinstance(part, UUID) for part in value):
+        guids = tuple(map(Guid.of, value))
+        return guids if row.propid is not Propid.QM_SITE_ID else guids[0]
+    assert row.carrier is not None  # noqa: S101  checked by `_properties`
+    converted: PropertyValue = row.carrier.load(table_of(obj.element_name).row(name).encode(value))
+    return converted
