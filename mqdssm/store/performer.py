@@ -1,4 +1,4 @@
-"""Interface of all stores, which perform the operations of the replication engine.
+"""Interface of stores, which perform the replication engine's operations.
 
 All stores pass the contract in ``tests/support/store/contract.py``. It checks the docstrings of
 `mqdssm.engines.replication.operations` and decisions R50 to R52.

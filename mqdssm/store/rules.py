@@ -1,4 +1,7 @@
-"""Rules for properties of objects, shared by all stores ([MS-MQDS] 3.1.6.3 to 3.1.6.6)."""
+"""Rules for properties of objects, shared by all stores.
+
+See [MS-MQDS] 3.1.6.3 to 3.1.6.6.
+"""
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
@@ -62,7 +65,10 @@ def computer_of(path_name: str) -> str:
 def kept(
     object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
-    """Return the properties that an object of the type keeps, without identifier, number and partition."""
+    """Return the properties that an object of the type keeps.
+
+    Identifier, number and partition are not among them.
+    """
     mine = _KEPT[object_type]
     return {propid: value for propid, value in properties if propid in mine}
 
@@ -70,7 +76,9 @@ def kept(
 def whole(
     object_type: ObjectType, path_name: str | None, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
-    """Return all properties of a new or replaced object: the given ones, and defaults for others.
+    """Return all properties of a new or replaced object.
+
+    Those that are not given have their defaults.
 
     A path name among the properties takes precedence over the argument ([MS-MQDS] 3.1.6.3).
     """
@@ -84,7 +92,9 @@ def whole(
 def replicated(
     object_type: ObjectType, identifier: Guid, values: Mapping[Propid, PropertyValue]
 ) -> Properties:
-    """Return the properties in a change of an object, in DirectoryChangePropID's order ([MC-MQDSRP] 3.2.7.8).
+    """Return the properties in a change of an object ([MC-MQDSRP] 3.2.7.8).
+
+    Their order is that of DirectoryChangePropID.
 
     An object without any of these has its identifier, since a change needs a property (decision R19).
     """
@@ -127,7 +137,10 @@ def creation_problem(
 def update_problem(
     object_type: ObjectType, identifier: Guid, before: Mapping[Propid, PropertyValue], properties: Properties
 ) -> Hresult | None:
-    """Return why an update is refused ([MS-MQDS] 3.1.6.4): a bad value or identifier; None if it is not."""
+    """Return why an update is refused ([MS-MQDS] 3.1.6.4).
+
+    The reason is a bad value or identifier. None if the update is not refused.
+    """
     identity = IDENTITY[object_type]
     if any(propid == identity and value != identifier for propid, value in properties):
         return Hresult.MQ_ERROR_PROPERTY
@@ -139,7 +152,9 @@ def update_problem(
 
 
 def _bad_values(object_type: ObjectType, path_name: str | None, properties: Properties) -> bool:
-    """Return True if a value is not valid for its property, or the values are too large for a change.
+    """Return True if a value is invalid, or all are too large for a change.
+
+    A value has to be valid for its property.
 
     Properties of other types of objects are ignored.
     """
@@ -199,7 +214,10 @@ _CHAR_BYTES: Final = 4  # of UTF-16
 
 
 def bytes_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
-    """Estimate the octets of a change with these properties in a message, rather too high than too low."""
+    """Estimate the octets of a change with these properties in a message.
+
+    The estimate is rather too high than too low.
+    """
     size = _CHANGE_BYTES
     for _, value in properties:
         size += _PROPID_BYTES + _value_bytes(value)
@@ -226,7 +244,10 @@ def object_change(
     purged: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """Return an object as a change for synchronization ([MC-MQDSRP] 3.2.7.8), without PreviousSeqNumber."""
+    """Return an object as a change for synchronization ([MC-MQDSRP] 3.2.7.8).
+
+    It is without PreviousSeqNumber.
+    """
     return DirectoryChange(
         command=Command.SYNC,
         guid_identifier=identifier,
@@ -245,12 +266,18 @@ def deletion_change(grave: DeletedObject, purged: SequenceNumber) -> DirectoryCh
 
 
 def type_said(value: PropertyValue | None) -> ObjectType:
-    """Return the type of a deleted object from PROPID_D_OBJTYPE; DELETED_OBJECT if it is not known."""
+    """Return the type of a deleted object from PROPID_D_OBJTYPE.
+
+    DELETED_OBJECT if it is not known.
+    """
     return ObjectType(value) if value in _TYPE_NUMBERS else ObjectType.DELETED_OBJECT
 
 
 def scope_said(value: PropertyValue | None) -> Scope:
-    """Return the scope of a deletion from PROPID_D_SCOPE; the whole enterprise if it is not given."""
+    """Return the scope of a deletion from PROPID_D_SCOPE.
+
+    The whole enterprise if it is not given.
+    """
     return Scope.SITE if value == Scope.SITE else Scope.ENTERPRISE
 
 
@@ -292,7 +319,10 @@ def digest_of(properties: Properties) -> bytes:
 
 
 def _add(parts: list[bytes], value: PropertyValue) -> None:
-    """Add a value after its kind and length, so that different values always give different octets."""
+    """Add a value after its kind and length.
+
+    Different values therefore always give different octets.
+    """
     if isinstance(value, int):
         parts.append(b"i%d" % value)
     elif isinstance(value, str):

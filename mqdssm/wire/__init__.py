@@ -1,1 +1,4 @@
-"""Declared binary layouts: descriptors, keys, certificates and protocol messages as bytes and as values."""
+"""Declared binary layouts of descriptors, keys and protocol messages.
+
+They convert bytes into values and back. Certificates have a layout as well.
+"""

@@ -65,7 +65,10 @@ class AceFlags(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class AceHeader:
-    """First fields of every entry, [MS-DTYP] 2.4.4.1; `size` is the size of the whole entry."""
+    """First fields of every entry, [MS-DTYP] 2.4.4.1.
+
+    `size` is the size of the whole entry.
+    """
 
     type: int
     flags: int
@@ -115,7 +118,10 @@ _OBJECT_FLAGS: Final = _OBJECT_TYPE_PRESENT | _INHERITED_OBJECT_TYPE_PRESENT
 
 
 def _has_opaque_body(ace_type: int, body: bytes) -> bool:
-    """Return True if the layout of a body is unknown (also with undefined object flags)."""
+    """Return True if the layout of a body is unknown.
+
+    A body with undefined object flags is one of these.
+    """
     if ace_type in PLAIN_TYPES:
         return False
     if ace_type in OBJECT_TYPES:
@@ -190,7 +196,7 @@ class Ace:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the entry that begins at `offset`; return the entry and the offset behind it.
+        """Decode the entry at `offset`; return it and the offset behind it.
 
         Raises:
             DecodeError: when it is wrong or does not fit before `end`.
@@ -259,7 +265,10 @@ def deny(sid: Sid, mask: int, flags: int = 0) -> Ace:
 def allow_object(
     sid: Sid, mask: int, object_type: UUID | None, inherited_object_type: UUID | None = None, flags: int = 0
 ) -> Ace:
-    """Make an entry that grants `mask` on one property set, class or extended right ([MS-DTYP] 2.4.4.3)."""
+    """Make an entry that grants `mask` on one object type ([MS-DTYP] 2.4.4.3).
+
+    The type is a property set, a class or an extended right.
+    """
     return Ace(AceType.ACCESS_ALLOWED_OBJECT, flags, int(mask), sid, object_type, inherited_object_type)
 
 
@@ -313,7 +322,7 @@ class Acl:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the list that begins at `offset`; return the list and the offset behind it.
+        """Decode the list at `offset`; return it and the offset behind it.
 
         Free space behind the last entry, which Windows may leave, and the two Sbz fields are ignored.
 

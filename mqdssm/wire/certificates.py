@@ -1,4 +1,7 @@
-"""Signing certificates of users and queue managers: MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21)."""
+"""Signing certificates of users and queue managers.
+
+Their structure is MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21).
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -19,7 +22,10 @@ DIGEST_BYTES: Final = 16
 
 
 def digest_of(certificate: bytes) -> bytes:
-    """Return the MD5 digest that identifies a certificate ([MS-MQMQ] 2.2.22): 16 bytes, not for security."""
+    """Return the MD5 digest that identifies a certificate ([MS-MQMQ] 2.2.22).
+
+    It has 16 bytes and is not for security.
+    """
     return hashlib.md5(certificate, usedforsecurity=False).digest()
 
 
@@ -56,7 +62,10 @@ class UserSignCert:
 
     @property
     def digest_matches(self) -> bool:
-        """True if `digest` is the MD5 of the certificate (decision M21: if not, validation reports it)."""
+        """True if `digest` is the MD5 of the certificate.
+
+        If it is not, validation reports it (decision M21).
+        """
         return self.digest == digest_of(self.der)
 
     def certificate(self) -> "Certificate":
@@ -82,7 +91,9 @@ USER_SIGN_CERT: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class UserSignCerts:
-    """Certificates in stored order, MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21): mSMQSignCertificates.
+    """Certificates in stored order, MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21).
+
+    Their attribute is mSMQSignCertificates.
 
     `bytes(certificates)` is the stored form.
     """
@@ -114,7 +125,10 @@ class UserSignCerts:
         return USER_SIGN_CERTS.encode(self)
 
     def digests(self) -> tuple[bytes, ...]:
-        """Return the Digest fields in order, the values of mSMQDigests ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        """Return the Digest fields in order ([MS-MQDSSM] 3.1.6.1.1.9).
+
+        They are the values of mSMQDigests.
+        """
         return tuple(certificate.digest for certificate in self.certificates)
 
 

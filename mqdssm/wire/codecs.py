@@ -59,7 +59,10 @@ class Scalar:
 
 
 class Codec(Protocol):
-    """A value of variable size; protocols add their own kinds (properties by their identifiers)."""
+    """A value of variable size.
+
+    Protocols add kinds of their own, such as properties by their identifiers.
+    """
 
     @property
     def least(self) -> int:
@@ -204,7 +207,10 @@ def raw(size: int) -> Scalar:
 
 
 def enum_of(number: Scalar, kind: type[IntEnum], *, keep_unknown: bool = False) -> Scalar:
-    """Make the scalar for an enumeration; unknown numbers are refused, or kept as plain numbers."""
+    """Make the scalar for an enumeration.
+
+    Unknown numbers are refused, or kept as plain numbers.
+    """
     members: dict[int, int] = {int(member): member for member in kind}
 
     def load(value: int) -> int:
@@ -227,7 +233,10 @@ def dump_text16(text: str) -> bytes:
 
 
 def load_text16(units: bytes) -> str:
-    """Decode UTF-16LE; lone surrogates are kept, so that encoding gives the same bytes."""
+    """Decode UTF-16LE, also with lone surrogates.
+
+    They are kept, so that encoding gives the same bytes.
+    """
     return utf_16_le_decode(units, "surrogatepass", True)[0]
 
 
@@ -402,7 +411,9 @@ def pack_one(scalar: Scalar, value: Any) -> bytes:
 
 
 def load_sized_text(units: bytes, *, terminated: bool, omitted: bool = False) -> str:
-    """Decode UTF-16LE text of known size; `omitted`: an empty text may have no bytes, not even its NUL.
+    """Decode UTF-16LE text of known size.
+
+    With `omitted`, an empty text may have no bytes, not even its NUL.
 
     Raises:
         ValueError: for an odd size, a missing NUL at the end or a NUL before it.
@@ -420,7 +431,9 @@ def load_sized_text(units: bytes, *, terminated: bool, omitted: bool = False) ->
 
 
 def dump_sized_text(text: str, *, terminated: bool, omitted: bool = False) -> bytes:
-    """Encode text whose size is in another field; `omitted`: an empty text has no bytes.
+    """Encode text whose size is in another field.
+
+    With `omitted`, an empty text has no bytes.
 
     Raises:
         ValueError: for a NUL in a text with a terminator.

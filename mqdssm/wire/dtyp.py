@@ -1,4 +1,7 @@
-"""Security descriptors as values ([MS-DTYP] 2.4.6), with their entries and identifiers."""
+"""Security descriptors as values ([MS-DTYP] 2.4.6).
+
+Their entries and identifiers are values as well.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -42,7 +45,10 @@ DESCRIPTOR_BYTES_MAX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DescriptorHeader:
-    """First fields of a self-relative descriptor, [MS-DTYP] 2.4.6; offsets of 0 are absent parts."""
+    """First fields of a self-relative descriptor, [MS-DTYP] 2.4.6.
+
+    An offset of 0 stands for an absent part.
+    """
 
     sbz1: int
     control: int
@@ -64,7 +70,10 @@ class DescriptorHeader:
 
     @property
     def offsets(self) -> tuple[int, int, int, int]:
-        """OffsetOwner, OffsetGroup, OffsetSacl and OffsetDacl: bytes from the start of the descriptor."""
+        """OffsetOwner, OffsetGroup, OffsetSacl and OffsetDacl in bytes.
+
+        They are counted from the start of the descriptor.
+        """
         return self.owner, self.group, self.sacl, self.dacl
 
 
@@ -82,7 +91,10 @@ DESCRIPTOR_HEADER: Final = Layout(
 
 
 class AclForm(Enum):
-    """Presence of an access control list in a descriptor: four cases ([MS-DTYP] 2.5.3.2)."""
+    """Presence of an access control list in a descriptor ([MS-DTYP] 2.5.3.2).
+
+    There are four cases.
+    """
 
     ABSENT = "absent"
     """No list: the present bit is clear."""
@@ -149,7 +161,9 @@ class SecurityDescriptor:
         dacl: Iterable[Ace] | None = None,
         control: int = 0,
     ) -> Self:
-        """Make a descriptor from parts; the present bits and ACL revisions are computed from them.
+        """Make a descriptor from parts.
+
+        The present bits and ACL revisions are computed from them.
 
         Args:
             owner: None leaves it out.
@@ -222,7 +236,9 @@ class SecurityDescriptor:
 
     @classmethod
     def from_sddl(cls, text: str, domain: Sid | None = None) -> Self:
-        """Read a descriptor from SDDL ([MS-DTYP] 2.5.1), as ``O:BAG:BAD:P(A;;0x2002b;;;WD)``.
+        """Read a descriptor from SDDL ([MS-DTYP] 2.5.1).
+
+        An example is ``O:BAG:BAD:P(A;;0x2002b;;;WD)``.
 
         Args:
             text: the whole descriptor.
@@ -234,7 +250,9 @@ class SecurityDescriptor:
         return cls(*parse_sddl(text, domain))
 
     def to_sddl(self, domain: Sid | None = None, rights: RightsStyle = RightsStyle.NAMES) -> str:
-        """Write the descriptor as SDDL ([MS-DTYP] 2.5.1); reading the text gives the same parts.
+        """Write the descriptor as SDDL ([MS-DTYP] 2.5.1).
+
+        Reading the text gives the same parts.
 
         The text has no room for the defaulted, trusted and resource manager bits of Control, nor for the
         revision of a list.

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class FieldError(ValueError):
-    """Error of a dataclass's `__post_init__` about one of its fields, by the dataclass's own name."""
+    """Error of a dataclass's `__post_init__` about one of its fields.
+
+    It has the dataclass's own name of the field.
+    """
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"{name}: {problem}")
@@ -80,7 +83,10 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class ByteSize:
-    """The size of `name` in bytes, or of a text in units of `unit` bytes; its NUL included."""
+    """The size of `name` in bytes, or of a text in units of `unit` bytes.
+
+    The NUL of a text is included.
+    """
 
     name: str
     codec: Scalar
@@ -92,7 +98,10 @@ class ByteSize:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A number that says if `name` is present (is not None): 0, or `yes`, or `yes(object)`."""
+    """A number that says if `name` is present (is not None).
+
+    It is 0, or `yes`, or `yes(object)`.
+    """
 
     name: str
     codec: Scalar
@@ -130,7 +139,9 @@ class TotalSize:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A number that consists of fields of some bits each; the first has the lowest bits.
+    """A number that consists of fields of some bits each.
+
+    The first field has the lowest bits.
 
     Raises:
         TypeError: the fields have more or fewer bits than the number.
@@ -157,7 +168,10 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The elements of the tuple `name`: their number is in its `Count`, or they extend to the end."""
+    """The elements of the tuple `name`.
+
+    Their number is in its `Count`, or they extend to the end.
+    """
 
     name: str
     codec: AnyCodec
@@ -167,7 +181,9 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Pairs of the tuple `name`: all keys, then all values, each with the codec of its key; no key twice.
+    """Pairs of the tuple `name`: all keys, then all values.
+
+    Each value has the codec of its key. No key occurs twice.
 
     Attributes:
         name: the field of the dataclass, a tuple of (key, value).
@@ -197,7 +213,9 @@ def _plain_pair(key: Any, value: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A pair of a key and a value with the codec of that key; its `Select` has the key.
+    """A pair of a key and a value with the codec of that key.
+
+    Its `Select` has the key.
 
     Attributes:
         name: the field of the dataclass.
@@ -214,7 +232,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """Bytes up to a multiple of `to`, counted from the structure's beginning: ignored, and sent as 0."""
+    """Bytes up to a multiple of `to` from the structure's beginning.
+
+    They are ignored, and sent as 0.
+    """
 
     to: int
     spec: str = "Padding"
@@ -222,7 +243,10 @@ class Align:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Unconverted bytes: their number is in the `ByteSize`, or they extend to the end."""
+    """Unconverted bytes.
+
+    Their number is in the `ByteSize`, or they extend to the end.
+    """
 
     name: str
     spec: str = ""
@@ -231,7 +255,9 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Text16:
-    """UTF-16LE text; its size is in its `ByteSize`; `terminated`: with a NUL, which counts.
+    """UTF-16LE text, whose size is in its `ByteSize`.
+
+    If it is `terminated`, it has a NUL, which counts.
 
     `omitted`: an empty text is sent without a NUL, and received with or without it.
     """
@@ -244,7 +270,9 @@ class Text16:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Fields that are present only with `name` (`there`) or only without it, by its Count, ByteSize or Flag.
+    """Fields that are present only with `name`, or only without it.
+
+    With it if `there` is true. Its Count, ByteSize or Flag says if `name` is present.
 
     `left`: present if any bytes are left; when encoding, if `name` differs from its default.
     """
@@ -257,7 +285,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields that the specification describes as a structure of their own, such as a header.
+    """Fields that the specification describes as a structure, such as a header.
 
     The dataclass has no group: its fields are fields of the whole. Groups appear only in output for people.
     """
@@ -276,18 +304,27 @@ Declared: TypeAlias = Field | Group
 
 
 def group(spec: str, *declared: Declared) -> Group:
-    """Make a group of fields, a structure of its own in the specification; groups may hold groups."""
+    """Make a group of fields, a structure of its own in the specification.
+
+    Groups may hold groups.
+    """
     return Group(spec, declared)
 
 
 def bits(spec: str, codec: Scalar, *parts: Part) -> Bits:
-    """Make a number that consists of fields; errors and output name each ``spec.field``."""
+    """Make a number that consists of fields.
+
+    Errors and output name each ``spec.field``.
+    """
     named = tuple(replace(part, spec=f"{spec}.{label(part)}") for part in parts)
     return Bits(spec, codec, named)
 
 
 def header(spec: str, *declared: Field) -> tuple[Field, ...]:
-    """Make the fields of a header among other headers; errors and output name each ``spec.field``."""
+    """Make the fields of a header among other headers.
+
+    Errors and output name each ``spec.field``.
+    """
     return tuple(_qualified(spec, field) for field in declared)
 
 
@@ -311,7 +348,10 @@ def unless(name: str, *fields: Field) -> When:
 
 
 def when_left(name: str, *fields: Field) -> When:
-    """Make fields at the end that are present, together with `name`, only when any bytes are left."""
+    """Make fields at the end that are present only when any bytes are left.
+
+    They are present together with `name`.
+    """
     return When(name, fields, left=True)
 
 

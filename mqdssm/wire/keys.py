@@ -1,4 +1,7 @@
-"""Public keys of queue managers: MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2) and the RSA blobs within."""
+"""Public keys of queue managers: MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2).
+
+The RSA blobs within them are decoded as well.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -30,7 +33,9 @@ class KeyAlgorithm(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsaBlob:
-    """A PUBLICKEYBLOB: BLOBHEADER ([MS-MQDS] 2.2.19) and RSAPUBKEY ([MS-MQDS] 2.2.18).
+    """A PUBLICKEYBLOB of an RSA key.
+
+    It consists of BLOBHEADER ([MS-MQDS] 2.2.19) and RSAPUBKEY ([MS-MQDS] 2.2.18).
 
     Attributes:
         algorithm: a `KeyAlgorithm`, or another number.
@@ -68,7 +73,9 @@ RSA_BLOB: Final = Layout(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey:
-    """One key with the name of its cryptographic provider, MQDSPUBLICKEY ([MS-MQMQ] 2.2.1).
+    """One key with its cryptographic provider, MQDSPUBLICKEY ([MS-MQMQ] 2.2.1).
+
+    The provider is given by its name.
 
     Attributes:
         provider_name: name of the cryptographic service provider.
@@ -153,7 +160,9 @@ PUBLIC_KEY: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class PublicKeys:
-    """The keys of a queue manager, MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2): mSMQEncryptKey, PublicEncryptionKeyList.
+    """The keys of a queue manager, MQDSPUBLICKEYS ([MS-MQMQ] 2.2.2).
+
+    The attribute is mSMQEncryptKey, the property is PublicEncryptionKeyList.
 
     `bytes(keys)` is the stored form.
     """

@@ -81,7 +81,7 @@ class Layout(Generic[T]):
         return structure
 
     def read(self, data: bytes, offset: int, end: int) -> tuple[T, int]:
-        """Decode the structure that begins at `offset`; return the object and the offset behind it.
+        """Decode the structure at `offset`; return the object and the offset behind it.
 
         Raises:
             DecodeError: when it is wrong or does not fit before `end`.
@@ -122,7 +122,9 @@ def _find_bodies(steps: tuple[Step, ...]) -> dict[str, Any]:
 def encode_one(
     layouts: Mapping[type, Layout[Any]], message: object, *, called: str, bytes_max: int, behind: bytes = b""
 ) -> bytes:
-    """Encode a message by the layout of its class ([MC-MQDSRP] 2.2.6, [MS-MQCN] 2.2.4, [MS-MQSD] 2.2).
+    """Encode a message by the layout of its class.
+
+    See [MC-MQDSRP] 2.2.6, [MS-MQCN] 2.2.4 and [MS-MQSD] 2.2.
 
     Args:
         layouts: the layout of each class.

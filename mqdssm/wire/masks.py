@@ -1,4 +1,6 @@
-"""Access masks: the generic and standard rights, and MSMQ's meaning of the lower bits.
+"""Access masks: generic, standard and MSMQ's specific rights.
+
+MSMQ gives the lower bits their meaning.
 
 [MS-DTYP] 2.4.3 and [MS-MQMQ] 2.2.23 to 2.2.27. On Active Directory the lower bits have other meanings
 (bit 0x20 is *write property* there): do not write these masks there without translation (decision M31).
@@ -22,7 +24,10 @@ ACCESS_MASK_MAX: Final = 0xFFFF_FFFF
 
 
 class MachineAccess(IntFlag):
-    """Rights on a queue manager, MQQMACCESSMASK ([MS-MQMQ] 2.2.23), without the prefix ``MQSEC_``."""
+    """Rights on a queue manager, MQQMACCESSMASK ([MS-MQMQ] 2.2.23).
+
+    The names are without the prefix ``MQSEC_``.
+    """
 
     DELETE_DEADLETTER_MESSAGE = 0x1
     PEEK_DEADLETTER_MESSAGE = 0x2
@@ -45,7 +50,10 @@ class MachineAccess(IntFlag):
 
 
 class QueueAccess(IntFlag):
-    """Rights on a queue, MQQUEUEACCESSMASK ([MS-MQMQ] 2.2.24), without the prefix ``MQSEC_``."""
+    """Rights on a queue, MQQUEUEACCESSMASK ([MS-MQMQ] 2.2.24).
+
+    The names are without the prefix ``MQSEC_``.
+    """
 
     DELETE_MESSAGE = 0x1
     PEEK_MESSAGE = 0x2
@@ -66,7 +74,10 @@ class QueueAccess(IntFlag):
 
 
 class SiteAccess(IntFlag):
-    """Rights on a site, MQSITEACCESSMASK ([MS-MQMQ] 2.2.25), without the prefix ``MQSEC_``."""
+    """Rights on a site, MQSITEACCESSMASK ([MS-MQMQ] 2.2.25).
+
+    The names are without the prefix ``MQSEC_``.
+    """
 
     CREATE_FRS = 0x1
     CREATE_BSC = 0x2
@@ -84,7 +95,10 @@ class SiteAccess(IntFlag):
 
 
 class EnterpriseAccess(IntFlag):
-    """Rights on the enterprise, MQENTACCESSMASK ([MS-MQMQ] 2.2.26), without the prefix ``MQSEC_``."""
+    """Rights on the enterprise, MQENTACCESSMASK ([MS-MQMQ] 2.2.26).
+
+    The names are without the prefix ``MQSEC_``.
+    """
 
     CREATE_USER = 0x1
     CREATE_SITE = 0x2
@@ -102,7 +116,10 @@ class EnterpriseAccess(IntFlag):
 
 
 class ConnectedNetworkAccess(IntFlag):
-    """Rights on a connected network, MQCNACCESSMASK ([MS-MQMQ] 2.2.27), without the prefix ``MQSEC_``."""
+    """Rights on a connected network, MQCNACCESSMASK ([MS-MQMQ] 2.2.27).
+
+    The names are without the prefix ``MQSEC_``.
+    """
 
     OPEN_CONNECTOR = 0x1
     SET_CN_PROPERTIES = 0x10
@@ -134,7 +151,7 @@ MQSEC_CN_GENERIC_ALL: Final = ConnectedNetworkAccess.GENERIC_ALL
 
 
 def map_generic(mask: int, kind: type[IntFlag]) -> int:
-    """Replace the generic bits of a mask by the specific rights on one kind of object.
+    """Replace the generic bits of a mask by an object kind's specific rights.
 
     A generic right that [MS-MQMQ] does not define for the kind (execute; write on a connected network) grants
     nothing and is dropped.

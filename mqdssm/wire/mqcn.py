@@ -1,4 +1,6 @@
-"""Change Notification Messages as bytes ([MS-MQCN] 2.2.4): updates little-endian, events as text.
+"""Change Notification Messages as bytes ([MS-MQCN] 2.2.4).
+
+Updates are little-endian, events are text.
 
 :func:`encode` and :func:`decode` convert the bodies of messages. A body is the Change Notification Message
 and one unused byte ([MS-MQCN] 3.3.5.3, decision C3): `encode` writes it as 0, `decode` accepts any value, or
@@ -117,7 +119,10 @@ class Element:
 
 
 def _find_end_of_text(texts: tuple[str, ...], data: bytes, at: int, end: int) -> int | None:
-    """Return the offset behind the first of these strings that stands at `at`; None: there is none."""
+    """Return the offset behind the first of these strings that stands at `at`.
+
+    None if none of them stands there.
+    """
     for text in texts:
         literal = dump_text16(text)
         if data.startswith(literal, at, end):
@@ -227,7 +232,9 @@ def layout_of(data: bytes) -> Layout[Any]:
 
 
 def decode(data: bytes) -> ChangeNotification:
-    """Decode the body of a message: a Change Notification Message, with or without the unused byte.
+    """Decode the body of a message: a Change Notification Message.
+
+    The unused byte behind it may be absent.
 
     Raises:
         DecodeError: with section, field, offset and problem.
@@ -241,7 +248,9 @@ def decode(data: bytes) -> ChangeNotification:
 
 
 def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:
-    """Refuse bytes behind a message, except the terminator of a text and the unused byte.
+    """Refuse bytes behind a message.
+
+    The terminator of a text and the unused byte are allowed.
 
     Raises:
         DecodeError: with the number of bytes left over.
@@ -256,7 +265,9 @@ def _finish(layout: Layout[Any], data: bytes, offset: int) -> None:
 
 
 def encode(message: ChangeNotification) -> bytes:
-    """Encode a message and the unused byte, as the body of an MSMQ message ([MS-MQCN] 3.3.5.3).
+    """Encode a message as the body of an MSMQ message ([MS-MQCN] 3.3.5.3).
+
+    The unused byte is added.
 
     Raises:
         ValueError: naming the field that cannot be encoded (more than 255 updates, or properties of one), or
@@ -282,7 +293,10 @@ def update_bytes(update: NotificationUpdate) -> int:
 
 
 def show_message(data: bytes) -> Shown:
-    """Read the body of a message field by field, as far as it can be read ([MS-MQCN] 2.2.4)."""
+    """Read a message's body field by field ([MS-MQCN] 2.2.4).
+
+    It is read as far as that is possible.
+    """
     data = bytes(data)
     try:
         layout = layout_of(data)

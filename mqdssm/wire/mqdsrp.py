@@ -1,4 +1,6 @@
-"""Replication messages as bytes ([MC-MQDSRP] 2.2): little-endian, except sequence numbers.
+"""Replication messages as bytes ([MC-MQDSRP] 2.2).
+
+They are little-endian, except sequence numbers.
 
 :func:`encode` and :func:`decode` convert the bodies of messages; the layouts also serve tests and programs
 that show a message.
@@ -84,7 +86,10 @@ def _make_header(message: type[msg.ReplicationMessage]) -> Group:
 
 
 def _name_units(message: msg.ChangeRequestMessage) -> int:
-    """Return the offset of PSCName in WCHARs, from the beginning of RequesterName ([MC-MQDSRP] 2.2.5.2)."""
+    """Return the offset of PSCName in WCHARs ([MC-MQDSRP] 2.2.5.2).
+
+    It is counted from the beginning of RequesterName.
+    """
     return len(MACHINE_NAME.write(message.requester_name)) // 2
 
 
@@ -233,7 +238,10 @@ def encode(message: msg.ReplicationMessage) -> bytes:
 
 
 def show_message(data: bytes) -> Shown:
-    """Read the body of a replication message field by field, as far as it can be read."""
+    """Read a replication message's body field by field.
+
+    It is read as far as that is possible.
+    """
     try:
         layout = layout_of(data)
     except DecodeError as error:

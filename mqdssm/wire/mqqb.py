@@ -1,4 +1,6 @@
-"""Packets of the binary protocol as bytes ([MS-MQQB] 2.2, [MS-MQMQ] 2.2.19, 2.2.20): little-endian.
+"""Packets of the binary protocol as bytes ([MS-MQQB] 2.2).
+
+They are little-endian ([MS-MQMQ] 2.2.19, 2.2.20).
 
 :func:`decode_packet` and :func:`encode_packet` convert the packets of a session, :func:`decode_ping` and
 :func:`encode_ping` pings. What a MUST of the specification forbids is a DecodeError; reserved bits and
@@ -59,7 +61,10 @@ PACKET_TYPES: Final = {
 
 
 def _internal_headers(kind: PacketKind, state: Part) -> tuple[Field, ...]:
-    """Make BaseHeader and InternalHeader of a kind of internal packets; `state` is Flags.CS."""
+    """Make BaseHeader and InternalHeader of a kind of internal packets.
+
+    `state` is Flags.CS.
+    """
     packet_type = next(number for number, of in PACKET_TYPES.items() if of is kind)
     return (
         *header(
@@ -316,7 +321,9 @@ _PACKET_TYPE_AT: Final = BASE_HEADER_BYTES + 2
 
 
 def layout_of(data: bytes) -> Layout[Any]:
-    """Return the layout of a packet by its BaseHeader and InternalHeader ([MS-MQQB] 3.1.5.1.1).
+    """Return the layout of a packet by its headers ([MS-MQQB] 3.1.5.1.1).
+
+    These are its BaseHeader and InternalHeader.
 
     Raises:
         DecodeError: another version, signature or packet type, a wrong size, or an incomplete header.
@@ -334,7 +341,9 @@ def layout_of(data: bytes) -> Layout[Any]:
 
 
 def decode_packet(data: bytes) -> Packet:
-    """Decode one packet of a session; a SessionHeader behind a UserMessage belongs to it (decision T2).
+    """Decode one packet of a session.
+
+    A SessionHeader behind a UserMessage belongs to it (decision T2).
 
     Raises:
         DecodeError: with section, field, offset and problem.
@@ -376,7 +385,9 @@ def encode_ping(ping: packets.Ping) -> bytes:
 
 
 def decode_order_ack(packet: packets.UserPacket) -> packets.OrderAck | packets.FinalAck | None:
-    """Decode the body of an OrderAck or FinalAck packet; None: the packet is neither ([MS-MQQB] 3.1.5.1.1).
+    """Decode the body of an OrderAck or FinalAck packet ([MS-MQQB] 3.1.5.1.1).
+
+    None if the packet is neither.
 
     Raises:
         DecodeError: with section, field, offset and problem.

@@ -1,4 +1,7 @@
-"""Headers of packets ([MS-MQMQ] 2.2.19.1, 2.2.20): the beginning of each packet, and the optional headers."""
+"""Headers of packets ([MS-MQMQ] 2.2.19.1, 2.2.20).
+
+These are the beginning of each packet, and the optional headers.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -50,7 +53,10 @@ class PacketStart:
 
     @property
     def total_bytes(self) -> int:
-        """Size of the packet with the SessionHeader that PacketSize leaves out (decision T2)."""
+        """Size of the packet with its SessionHeader (decision T2).
+
+        PacketSize leaves that header out.
+        """
         is_trailing = self.has_session_header and not self.is_internal
         return self.packet_size + (SESSION_HEADER.least if is_trailing else 0)
 

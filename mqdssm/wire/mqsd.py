@@ -1,4 +1,6 @@
-"""Topology packets as bytes ([MS-MQSD] 2.2): little-endian, only complete packets.
+"""Topology packets as bytes ([MS-MQSD] 2.2).
+
+They are little-endian. Only complete packets are decoded.
 
 :func:`encode` and :func:`decode` convert datagrams. A datagram without a valid packet is a DecodeError, which
 the caller counts and drops: a wrong packet is never answered (decision S4).
@@ -32,7 +34,9 @@ class TopologyPacketHeader:
 
 @dataclass(frozen=True, slots=True)
 class ServerList:
-    """The codec of DirectoryServiceServerArray: entries with commas between them, a NUL at the end.
+    """The codec of DirectoryServiceServerArray.
+
+    Entries have commas between them, and a NUL at the end.
 
     Attributes:
         units_max: largest number of UTF-16 units without the NUL.
@@ -42,7 +46,10 @@ class ServerList:
 
     @property
     def least(self) -> int:
-        """Size of the shortest list in bytes: one entry of two flags and one character, and the NUL."""
+        """Size of the shortest list in bytes.
+
+        It has one entry of two flags and one character, and the NUL.
+        """
         return 8
 
     def read(

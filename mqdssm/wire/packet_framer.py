@@ -1,4 +1,7 @@
-"""Packets out of the byte stream of a session ([MS-MQQB] 2.1.1, 3.1.5.1): no input or output of its own."""
+"""Packets out of the byte stream of a session ([MS-MQQB] 2.1.1, 3.1.5.1).
+
+The module has no input or output of its own.
+"""
 
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
@@ -83,7 +86,10 @@ class PacketFramer(_StreamReader[Packet]):
 
 
 class PacketSplitter(_StreamReader[bytes]):
-    """Reader of a byte stream that cuts it into packets, whose headers behind the first it does not check."""
+    """Reader of a byte stream that cuts it into packets.
+
+    It does not check the headers behind the first one.
+    """
 
     def _convert(self, data: bytes) -> bytes:
         return data

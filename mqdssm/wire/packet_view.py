@@ -1,4 +1,6 @@
-"""Packets field by field ([MS-MQQB] 2.2), with bodies of [MC-MQDSRP] 2.2 and [MS-MQCN] 2.2.
+"""Packets field by field ([MS-MQQB] 2.2).
+
+Bodies are those of [MC-MQDSRP] 2.2 and [MS-MQCN] 2.2.
 
 For people who read a capture: the fields before a damage are shown, as for the other kinds of messages.
 """
@@ -66,7 +68,10 @@ def show_packet(data: bytes) -> Shown:
 
 
 def packet_name(data: bytes) -> str:
-    """Return the name of a packet's kind, as ``UserMessage``; of a damaged packet an empty text."""
+    """Return the name of a packet's kind, as ``UserMessage``.
+
+    The name of a damaged packet is an empty text.
+    """
     try:
         return kind_of(decode_packet(data)).value
     except DecodeError:
@@ -89,7 +94,10 @@ def _format_name(kind: FormatNameType, name: Guid | PrivateQueueName | str) -> s
 
 
 def show_body(packet: UserPacket) -> Shown | None:
-    """Read the body of a message to a queue of ours; None: another queue, or a body that is encrypted."""
+    """Read the body of a message to a queue of this protocol.
+
+    None for another queue, or an encrypted body.
+    """
     match kind_of(packet):
         case PacketKind.ORDER_ACK:
             return show(ORDER_ACK, packet.body)
@@ -102,7 +110,10 @@ def show_body(packet: UserPacket) -> Shown | None:
 
 
 def queue_name_of(queue: PacketQueue) -> str:
-    """Return the name of a private queue of ours, as ``mqis_queue$``; of any other queue an empty text."""
+    """Return the name of a protocol's private queue, as ``mqis_queue$``.
+
+    For any other queue it is an empty text.
+    """
     form, name = queue
     if form is QueueForm.PRIVATE_ON_DESTINATION and isinstance(name, int):
         return _PRIVATE_QUEUES.get(name, "")

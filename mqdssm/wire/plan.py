@@ -1,4 +1,4 @@
-"""Plan of a layout: fields of fixed size are joined to runs, and the declaration is checked."""
+"""Plan of a layout: checked declaration, fields of fixed size joined to runs."""
 
 import dataclasses
 import struct
@@ -53,7 +53,7 @@ Path: TypeAlias = tuple[fields.When, ...]
 
 
 class PlanVisitor(ABC):
-    """Base of all that follows the steps of a plan, with a method for each kind of step."""
+    """Base of visitors of a plan's steps, with a method for each kind of step."""
 
     __slots__ = ()
 
@@ -168,7 +168,7 @@ def _steps(declared: Sequence[fields.Field]) -> Iterator[Step]:
 
 
 def each_field(declared: Sequence[fields.Field], path: Path = ()) -> Iterator[tuple[fields.Field, Path]]:
-    """Yield all fields, also the optional ones, each with the `When` fields around it."""
+    """Yield all fields, also optional ones, with the `When` fields around each."""
     for field in declared:
         yield field, path
         if isinstance(field, fields.When):
@@ -291,7 +291,10 @@ def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guard
 def flatten_fields(
     declared: Sequence[fields.Declared], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[fields.Field, tuple[str, ...]]]:
-    """Yield the declared fields without their groups, each with the names of the groups around it."""
+    """Yield the declared fields without their groups.
+
+    Each comes with the names of the groups around it.
+    """
     for field in declared:
         if isinstance(field, fields.Group):
             yield from flatten_fields(field.fields, (*path, field.spec))

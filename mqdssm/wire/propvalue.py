@@ -1,4 +1,6 @@
-"""Property values as bytes ([MS-MQCN] 2.2.3): little-endian, without a tag; the PROPID determines the type.
+"""Property values as bytes ([MS-MQCN] 2.2.3).
+
+They are little-endian, without a tag. The PROPID determines the type.
 
 [MC-MQDSRP] 2.2.4 says only PROPVARIANT: the same form serves both protocols.
 """
@@ -55,7 +57,9 @@ def key_name(number: int) -> str:
 
 
 def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyValue") -> Keyed:
-    """Make the field of a layout for a dataclass field of type `mqdssm.model.messages.Properties`.
+    """Make the field of a layout for a dataclass field of properties.
+
+    Its type is `mqdssm.model.messages.Properties`.
 
     Args:
         name: name of the dataclass's field.

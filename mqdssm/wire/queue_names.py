@@ -32,7 +32,9 @@ PRIVATE_QUEUE_NAME: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class DirectQueueFormatName:
-    """Codec of a direct format name: Count, text with a NUL, padding ([MS-MQMQ] 2.2.18.1.5.2).
+    """Codec of a direct format name ([MS-MQMQ] 2.2.18.1.5.2).
+
+    It consists of Count, text with a NUL, and padding.
 
     The padding goes to a multiple of 4 bytes from the beginning of the header. All names before it have such
     a size, so that it goes to a multiple from its own beginning, too.
@@ -77,7 +79,9 @@ _LIST_TEXT: Final = Text16Z(DIRECT_NAME_UNITS_MAX)
 
 @dataclass(frozen=True, slots=True)
 class FormatNameList:
-    """Codec of ElementCount, FormatNameList and its padding ([MS-MQMQ] 2.2.20.2, 2.2.18.1.4).
+    """Codec of ElementCount, FormatNameList and its padding.
+
+    See [MS-MQMQ] 2.2.20.2 and 2.2.18.1.4.
 
     Names of private queues and distribution lists begin at a multiple of 4 bytes, as the list itself.
     """
@@ -124,7 +128,10 @@ class FormatNameList:
 def _read_name(
     data: bytes, at: int, padding: int, bounds: tuple[int, str, str]
 ) -> tuple[FormatNameElement, int]:
-    """Decode a name; `padding` is the number of bytes from its type to the next multiple of 4."""
+    """Decode a name and its padding.
+
+    `padding` is the number of bytes from its type to the next multiple of 4.
+    """
     end, section, field = bounds
     need(section, field, at, 2, end)
     number, at = int.from_bytes(data[at : at + 2], "little"), at + 2

@@ -28,7 +28,10 @@ class RightsStyle(Enum):
 
 
 class SddlParts(NamedTuple):
-    """Parts of an SDDL text: Control bits and four parts, None if absent (NULL: the present bit is set)."""
+    """Parts of an SDDL text: Control bits and four parts.
+
+    A part is None if it is absent. If a part is NULL, its present bit is set.
+    """
 
     control: int
     owner: Sid | None

@@ -1,4 +1,6 @@
-"""Structures field by field, under the specification's own names, as far as their bytes can be read.
+"""Structures field by field, under the specification's own names.
+
+They are shown as far as their bytes can be read.
 
 For people who read a message: the fields that a layout decodes into objects, the fields that it drops
 (counts, flags, reserved fields), and of damaged bytes all fields before the damage.
@@ -75,7 +77,10 @@ class _Tracer(StructureReader):
         into[leaf] = value
 
     def run(self, run: FieldRun) -> None:
-        """Decode neighbouring fields of fixed size; if they are cut off, keep those before the cut."""
+        """Decode neighbouring fields of fixed size.
+
+        If they are cut off, those before the cut are kept.
+        """
         at, end = self.offset, self.end
         if run.size > end - at:
             with suppress(DecodeError):  # the error is raised below
@@ -156,7 +161,10 @@ class _Tracer(StructureReader):
 
 
 def show(layout: Layout[Any], data: bytes) -> Shown:
-    """Read bytes that hold one structure, as far as they can be read ([MC-MQDSRP] 2.2.6 and any other)."""
+    """Read bytes that hold one structure, as far as they can be read.
+
+    The structures are those of [MC-MQDSRP] 2.2.6 and any other.
+    """
     data = bytes(data)
     tracer = _Tracer(layout, data, 0, len(data))
     try:
@@ -168,7 +176,9 @@ def show(layout: Layout[Any], data: bytes) -> Shown:
 
 
 def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: str | None = None) -> Shown:
-    """Read only the header, of bytes that no layout can decode ([MC-MQDSRP] 2.2.6 and any other).
+    """Read only the header, of bytes that no layout can decode.
+
+    The headers are those of [MC-MQDSRP] 2.2.6 and any other.
 
     Args:
         layout: layout of the header.
@@ -181,7 +191,9 @@ def show_header(layout: Layout[Any], data: bytes, error: DecodeError, *, name: s
 
 
 def to_json_value(name: str, value: Any) -> Any:
-    """Convert a field for JSON: GUIDs to text ([MS-DTYP] 2.3.4.3), other bytes to base64.
+    """Convert a field for JSON.
+
+    GUIDs become text ([MS-DTYP] 2.3.4.3), other bytes become base64.
 
     Args:
         name: name of the field; it tells which bytes are a sequence number.
@@ -202,7 +214,10 @@ def to_json_value(name: str, value: Any) -> Any:
 
 
 def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
-    """Return the sequence number in a property's bytes ([MC-MQDSRP] 2.2.2), by its name; None: not one."""
+    """Return the sequence number in a property's bytes ([MC-MQDSRP] 2.2.2).
+
+    The property is known by its name. None if it is not a sequence number.
+    """
     is_one = name.startswith(PREFIX) and name.endswith(SEQUENCE_SUFFIX)
     if not is_one or len(value) != SEQUENCE_NUMBER_BYTES:
         return None

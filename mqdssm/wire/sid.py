@@ -93,7 +93,9 @@ class Sid:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read text: upper or lower case, numbers in decimal or ``0x`` form, blanks around it allowed.
+        """Read text in upper or lower case, with blanks around it allowed.
+
+        Numbers have decimal or ``0x`` form.
 
         Raises:
             ValueError: for text that is no SID of revision 1.
@@ -111,7 +113,9 @@ class Sid:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Decode the packet form ([MS-DTYP] 2.4.2.2), little-endian subauthorities, without bytes behind it.
+        """Decode the packet form ([MS-DTYP] 2.4.2.2).
+
+        Subauthorities are little-endian. Bytes behind the SID are refused.
 
         Raises:
             DecodeError: for a truncated, longer or wrong packet.
@@ -121,7 +125,7 @@ class Sid:
 
     @classmethod
     def read(cls, data: bytes, offset: int, end: int) -> tuple[Self, int]:
-        """Decode the SID that begins at `offset`; return the SID and the offset behind it.
+        """Decode the SID at `offset`; return it and the offset behind it.
 
         Raises:
             DecodeError: when it is wrong or does not fit before `end`.
@@ -159,7 +163,10 @@ class Sid:
 
     @property
     def domain(self) -> "Sid | None":
-        """SID of the account's domain, S-1-5-21-a-b-c, or None when this is no domain account."""
+        """SID of the account's domain, S-1-5-21-a-b-c.
+
+        None if this is no domain account.
+        """
         authority, subauthorities = _split_parts(self.text)
         if authority == 5 and len(subauthorities) == 5 and subauthorities[0] == 21:
             return Sid.of(authority, *subauthorities[:-1])

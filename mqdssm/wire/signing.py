@@ -1,4 +1,6 @@
-"""Bytes that a message's signature covers ([MS-MQMQ] 2.5, to which 2.2.20.6 refers).
+"""Bytes that a message's signature covers ([MS-MQMQ] 2.5).
+
+[MS-MQMQ] 2.2.20.6 refers to that section.
 
 The specification lists fields, but not the form of each in the hashed bytes. Here each has the form of its
 packet, numbers little-endian, without padding; absent fields have no bytes; each queue has one form, although

@@ -24,7 +24,10 @@ ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
 
 
 def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
-    """Return the function that decodes a value of any kind, with the arguments of `Codec.read`."""
+    """Return the function that decodes a value of any kind.
+
+    It has the arguments of `Codec.read`.
+    """
     if isinstance(codec, fields.Nested):
         read_nested = codec.layout.read
         return lambda data, offset, end, _section, _field: read_nested(data, offset, end)
@@ -42,7 +45,10 @@ def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tupl
 
 
 def _unpacking(codec: fields.AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
-    """Return size, `unpack_from` and `load` of a value of fixed size; else 0, its reader and None."""
+    """Return size, `unpack_from` and `load` of a value of fixed size.
+
+    For other values: 0, the reader and None.
+    """
     if isinstance(codec, Scalar):
         return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
     return 0, reader(codec), None

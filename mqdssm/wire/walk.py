@@ -1,4 +1,6 @@
-"""Interpreted form of a layout: it follows the plan, field by field, and reports the exact problem.
+"""Interpreted form of a layout, which reports the exact problem.
+
+It follows the plan, field by field.
 
 The compiled form is tested against it, and it explains every refusal.
 """
@@ -25,7 +27,10 @@ def _range_problem(value: int, low: int | None, high: int | None) -> str:
 
 
 def guard_problem(guard: fields.Guard, number: int) -> str:
-    """Return the problem of a number that announces a field, or an empty text; a `Choice` has its own."""
+    """Return the problem of a number that announces a field.
+
+    An empty text if it has none. A `Choice` has a check of its own.
+    """
     if isinstance(guard, fields.Select):
         return ""
     if not isinstance(guard, fields.Flag):
@@ -255,7 +260,7 @@ def _size(slot: fields.Fixed) -> int:
 
 
 def read(layout: "Layout[Any]", data: bytes, offset: int, end: int) -> tuple[Any, int]:
-    """Decode the structure that begins at `offset`; return the object and the offset behind it.
+    """Decode the structure at `offset`; return the object and the offset behind it.
 
     Raises:
         DecodeError: when it is wrong or does not fit before `end`.

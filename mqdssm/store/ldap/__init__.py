@@ -1,4 +1,7 @@
-"""The replication store on an LDAP directory ([MC-MQDSRP] 3.1.1.2, [MS-MQDS] 3.1.6.3-3.1.6.10)."""
+"""The replication store on an LDAP directory.
+
+See [MC-MQDSRP] 3.1.1.2 and [MS-MQDS] 3.1.6.3-3.1.6.10.
+"""
 
 from mqdssm.store.ldap.directory_owner import Owner
 from mqdssm.store.ldap.store import LdapStore

@@ -1,4 +1,4 @@
-"""Batches of changes: plan them in their order, and send their requests together (decision R15)."""
+"""Batches of changes: planned in order, requests sent together (decision R15)."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,7 +72,10 @@ class _Run:
     alone: bool = False
 
     def admits(self, plan: ChangePlan) -> bool:
-        """Return True if a plan can be carried out at the same time: nothing it touches is being deleted."""
+        """Return True if a plan can be carried out at the same time.
+
+        Nothing that it touches is being deleted.
+        """
         if not self.plans:
             return True
         if self.alone or plan.ahead or plan.before or plan.behind:
@@ -95,7 +98,7 @@ class _Run:
 
 
 class _Course:
-    """Planner of changes in their order, while requests of earlier changes may already be under way.
+    """Planner of changes in order, while earlier requests may be under way.
 
     Args:
         changes: the changes.
@@ -130,7 +133,10 @@ class _Course:
         self._take(run)
 
     def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
-        """Yield the first requests of a run, and of the following changes that can be made with it."""
+        """Yield the first requests of a run.
+
+        Requests of the following changes that can be made with it belong to the run.
+        """
         for change, plan in list(run.plans):
             if change.row not in self.failures:
                 yield from plan.first
@@ -146,7 +152,7 @@ class _Course:
             raise self._error
 
     def _take(self, run: _Run) -> ChangePlan | None:
-        """Plan the next change, and add it to a run if the two can be carried out together."""
+        """Plan the next change, and add it to a run if both can be carried out together."""
         at = len(self.identifiers)
         if at == len(self._changes) or (run.plans and self.failures):
             return None
@@ -219,7 +225,10 @@ class ChangeApplier:
     def _some(
         self, changes: Sequence[PlannedChange], view: DirectoryView | None
     ) -> tuple[list[Guid | None], ChangeFailure | None]:
-        """Make some changes; return the GUIDs of the first ones that are durable, and the next failure."""
+        """Make some changes.
+
+        Returns the GUIDs of the first changes that are durable, and the next failure.
+        """
         course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
         failures = course.failures
         moves = self.entry_renamer.moves
@@ -245,7 +254,7 @@ class ChangeApplier:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
     def _complete(self, changes: Sequence[PlannedChange], identifiers: Sequence[Guid | None]) -> None:
-        """Do the follow-up work of changes of sites and machines, even if these were known already.
+        """Do the follow-up work of changes of sites and machines, even of known ones.
 
         References to new objects get their DNs. Queues move to the machine that has their computer's name
         now. Settings objects follow their machines and sites.
@@ -276,7 +285,9 @@ class ChangeApplier:
             self.settings_objects.follow([*machines, *settled], machines)
 
     def remove(self, entries: Iterable[StoredEntry]) -> None:
-        """Remove objects and tombstones; entries with others below them become placeholders.
+        """Remove objects and tombstones.
+
+        Entries with others below them become placeholders.
 
         Raises:
             DirectoryError: the directory cannot be reached, or refuses a request.
@@ -329,7 +340,10 @@ class ChangeApplier:
     def _send(
         self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
     ) -> list[ChangeInFlight]:
-        """Send requests; return deletions that failed because the entries have others below them."""
+        """Send requests; return deletions that failed.
+
+        They failed because the entries have others below them.
+        """
         non_leaves: list[ChangeInFlight] = []
         if requests == []:
             return non_leaves
@@ -367,7 +381,10 @@ class ChangeApplier:
     def _leave_placeholders(
         self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
     ) -> None:
-        """Turn entries of deleted objects into placeholders if they have others below them (decision R53)."""
+        """Turn entries of deleted objects with entries below into placeholders.
+
+        See decision R53.
+        """
         replaced = []
         for request in requests:
             dn = request.item.dn
@@ -399,7 +416,10 @@ def _of_machine(stored_entry: StoredEntry) -> bool:
 
 @contextmanager
 def _beside() -> Iterator[None]:
-    """Log errors of damaged entries in follow-up work, without failing the changes already made (R83)."""
+    """Log errors of damaged entries in follow-up work (decision R83).
+
+    The changes that were already made do not fail.
+    """
     try:
         yield
     except MappingError as error:

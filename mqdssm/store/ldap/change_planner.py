@@ -182,7 +182,7 @@ class Planner:
             self._view.remove(grave)
 
     def _replace(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
-        """Delete an object of another type that has the GUID of the new object (decision R65)."""
+        """Delete an object of another type with the new object's GUID (decision R65)."""
         log.warning("%s is replaced by an object of another type: %s", stored_entry.dn, change.concern.name)
         changes = reduced(stored_entry)
         action = Action.DELETE if changes is None else Action.MODIFY
@@ -199,7 +199,10 @@ class Planner:
         grave: StoredEntry | None,
         plan: ChangePlan,
     ) -> None:
-        """Remove the older one of an object and its tombstone, as a crash may leave both (R15)."""
+        """Remove the older one of an object and its tombstone.
+
+        A crash may leave both (decision R15).
+        """
         if grave is not None and change.command is Command.DELETE:
             plan.gone.append(grave)  # a crash may have come before other objects got its name
         if stored_entry is None or grave is None or grave.numbers is None:
@@ -241,7 +244,7 @@ class Planner:
             self._add(change, aside_of(place.dn, guid, change.numbers.partition), target, plan)
 
     def _occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
-        """Return the entry that has the place of a new object, or the account of a new user."""
+        """Return the entry at the place of a new object, or the account of a new user."""
         if concern.type is ObjectType.USER:
             sid = concern.properties.get(Propid.U_SID)
             account = self._view.accounts.get(sid) if isinstance(sid, bytes) else None
@@ -269,7 +272,10 @@ class Planner:
         return {**values, **demanded, **self._references(concern.type, concern.properties)}
 
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
-        """Return the DNs of referenced objects; those of missing objects are stand-ins (decision R54)."""
+        """Return the DNs of referenced objects.
+
+        Those of missing objects are stand-ins (decision R54).
+        """
         values: Values = {}
         for reference, guids in references_of(object_type, properties.items()):
             if len(guids) > REFERENCES_MAX:
@@ -287,7 +293,10 @@ class Planner:
         )
 
     def _parents(self, change: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
-        """Add missing entries above an object: its computer, and a placeholder of its machine."""
+        """Add missing entries above an object.
+
+        They are its computer, and a placeholder of its machine.
+        """
         if not place.computer:
             return
         computers = self._view.computers
@@ -323,7 +332,10 @@ class Planner:
         *,
         takes: bool = False,
     ) -> None:
-        """Set the attributes of an entry to those of an object; a placeholder also gets the GUID."""
+        """Set the attributes of an entry to those of an object.
+
+        A placeholder also gets the GUID.
+        """
         table = PROPERTY_TABLES[change.concern.type]
         guid = target.get(OBJECT_GUID)
         if takes and guid is not None and change.concern.identifier in self._view.elsewhere:
@@ -412,7 +424,10 @@ class Planner:
         entries: tuple[StoredEntry | None, StoredEntry | None],
         plan: ChangePlan,
     ) -> None:
-        """Write a tombstone, with the path name for objects that wait for it (decision R53)."""
+        """Write a tombstone.
+
+        It has the path name if objects wait for that name (decision R53).
+        """
         stored_entry, grave = entries
         properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, change.scope))
         target = entry_of(ObjectType.DELETED_OBJECT, properties, change.numbers)
@@ -428,7 +443,10 @@ class Planner:
         self._view.put(StoredEntry(dn, values))
 
     def _remove(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
-        """Delete an entry; an entry that has to stay only loses the attributes of replication."""
+        """Delete an entry, or only its attributes of replication.
+
+        An entry that has to stay only loses these attributes.
+        """
         plan.gone.append(stored_entry)
         stays = reduced(stored_entry)
         if stays is None:
@@ -447,13 +465,19 @@ def request(
     attributes: Mapping[str, Sequence[bytes]],
     stored_entry: StoredEntry | None = None,
 ) -> ChangeInFlight:
-    """Return a request of a change, with the condition that the entry is as it was read."""
+    """Return a request of a change.
+
+    Its condition is that the entry is as it was read.
+    """
     item = Item(row=change.row, action=action, dn=dn, attributes=attributes)
     return ChangeInFlight(item=item, condition=None if stored_entry is None else stored_entry.unchanged)
 
 
 def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
-    """Return the temporary DN of a displaced object: another one has its name (decision R53)."""
+    """Return the temporary DN of a displaced object (decision R53).
+
+    Another object has its name.
+    """
     return dn.parent.child("CN", f"{identifier}{_ASIDE}{partition}")
 
 
@@ -476,7 +500,9 @@ def path_of(concern: ChangeSubject) -> str | None:
 
 
 def identified(view: DirectoryView, change: PlannedChange) -> PlannedChange:
-    """Return a change by path name as one by GUID; unchanged if no object has the name (decision R51).
+    """Return a change by path name as a change by GUID (decision R51).
+
+    The change is unchanged if no object has the name.
 
     The name refers to the object that has the change's number, else to the newest older object of that name.
     """
@@ -496,7 +522,10 @@ def identified(view: DirectoryView, change: PlannedChange) -> PlannedChange:
 
 
 def located(view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
-    """Return the object of an `identified` change in its partition; None if it does not exist."""
+    """Return the object of an `identified` change in its partition.
+
+    None if it does not exist.
+    """
     guid = change.concern.identifier
     stored_entry = None if guid is None else view.objects.get(guid)
     return (
@@ -513,7 +542,9 @@ _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROU
 
 
 def reduced(stored_entry: StoredEntry) -> Values | None:
-    """Return the changes of an entry that outlives its object; None if the entry is deleted.
+    """Return the changes of an entry that outlives its object.
+
+    None if the entry is deleted.
 
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
@@ -527,7 +558,10 @@ def reduced(stored_entry: StoredEntry) -> Values | None:
 
 
 def placeholder(stored_entry: StoredEntry) -> Values:
-    """Return the changes that turn an object's entry into a placeholder, as it has others below it."""
+    """Return the changes that turn an object's entry into a placeholder.
+
+    The entry has others below it.
+    """
     return {**_emptied(stored_entry), DESCRIPTION: (PLACEHOLDER.encode(),)}
 
 

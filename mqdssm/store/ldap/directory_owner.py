@@ -1,4 +1,4 @@
-"""Owner of a directory: the only replicating server that may number objects in it.
+"""Owner of a directory: the only replicating server that may number its objects.
 
 Two servers on one directory would each take the other's persisted state for their own: both would own the
 same partitions, and give the same numbers to different objects.

@@ -1,4 +1,6 @@
-"""Changes of other programs: objects whose properties do not match their stored digest (R112).
+"""Changes of other programs: objects that do not match their digest (R112).
+
+Their properties differ from those whose digest is stored.
 
 slapd gives each write an entryCSN. The search lists and reads entries written since the last one, also by
 this server. An object whose digest does not match its properties was changed by another program. A write may
@@ -104,14 +106,20 @@ class ForeignChanges:
         return ForeignFound(objects=tuple(objects), reached="", newest=newest)
 
     def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
-        """List the versions and DNs of entries that another program may have written, newest first."""
+        """List entries that another program may have written, newest first.
+
+        Each has its version and DN.
+        """
         listed = self._list(GreaterOrEqual(VERSION, since.encode()))
         return sorted(
             (item for item in listed if item[0] > after and self._own.get(item[1]) != item[0]), reverse=True
         )
 
     def _acknowledge(self, seen: str) -> None:
-        """Record that changes up to a version are handled; forget that if the clock was set back."""
+        """Record that changes up to a version are handled.
+
+        The record is dropped if the clock was set back.
+        """
         if self._seen is None:
             with suppress(ObjectNotFound):
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
@@ -123,7 +131,10 @@ class ForeignChanges:
             self._seen = ""
 
     def _written(self, seen: str) -> str:
-        """Write the version handled so far; return the version of that write, empty if there is none."""
+        """Write the version handled so far, return the version of that write.
+
+        It is empty if there is none.
+        """
         try:
             self._session.modify(self._reader.places.server, {SEEN: (seen.encode(),)})
             return _version(self._session.get(self._reader.places.server, [VERSION]))
@@ -183,7 +194,10 @@ class ForeignChanges:
         )
 
     def _creation(self, stored_entry: StoredEntry, object_type: ObjectType) -> tuple[Guid | None, Properties]:
-        """Return the partition and the properties of a queue without a number; for other types nothing."""
+        """Return the partition and properties of a queue without a number.
+
+        For other types there is nothing to return.
+        """
         if object_type is not ObjectType.QUEUE:
             return None, ()
         name = parse_name(stored_entry.dn)

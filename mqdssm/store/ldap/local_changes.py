@@ -1,4 +1,7 @@
-"""Changes that the object authority makes for its clients ([MS-MQDS] 3.1.6.3 to 3.1.6.5)."""
+"""Changes that the object authority makes for its clients.
+
+See [MS-MQDS] 3.1.6.3 to 3.1.6.5.
+"""
 
 from typing import Final
 
@@ -121,7 +124,10 @@ class LocalChanges:
         return self._apply(again, view if operation.identifier is not None else None)
 
     def _has_queues(self, machine: StoredEntry) -> bool:
-        """Return True if a machine has queues of its partition: below it by name, or by PROPID_Q_QMID."""
+        """Return True if a machine has queues of its partition.
+
+        They are below it by name, or refer to it by PROPID_Q_QMID.
+        """
         if machine.numbers is None:
             return False
         name = rules.name_key(str(values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME, "")))
@@ -136,12 +142,18 @@ class LocalChanges:
         return next(self._reader.find(And((search_filter, named)), ["1.1"]), None) is not None
 
     def _target(self, view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
-        """Return the object of a change in its partition if it has the right type, else None."""
+        """Return the object of a change in its partition if it has the right type.
+
+        None otherwise.
+        """
         stored_entry = located(view, change)
         return stored_entry if stored_entry is not None and stored_entry.type is change.concern.type else None
 
     def _repeated(self, view: DirectoryView, change: PlannedChange) -> ObjectOutcome:
-        """Return the outcome of a change of a missing object: MQ_OK if it was made already."""
+        """Return the outcome of a change of a missing object.
+
+        MQ_OK if the change was made already.
+        """
         guid = change.concern.identifier
         if guid is None:
             return _NOT_FOUND

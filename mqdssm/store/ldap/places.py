@@ -1,4 +1,6 @@
-"""DNs of the store's entries: objects as in [MS-MQDSSM] 2.2.1, other entries in containers of their own.
+"""DNs of the store's entries.
+
+Objects are placed as in [MS-MQDSSM] 2.2.1, other entries in containers of their own.
 
 The other entries are below ``CN=MQIS,CN=MsmqServices,CN=Services,CN=Configuration``::
 
@@ -41,7 +43,7 @@ _UTF_16: Final = "UTF-16LE:"
 
 
 def kept_name(name: str) -> str:
-    """Return the name of a machine as a text that every directory can store (decision R93).
+    """Return a machine's name as a text that every directory can store (R93).
 
     UTF-8 cannot express half of a surrogate pair, but names of objects, and so of servers, may contain one.
     """
@@ -124,7 +126,7 @@ class DirectoryPlaces:
         return self.missing.child("CN", "None")
 
     def stand_in(self, identifier: Guid) -> DN:
-        """Return the DN that stands in for a referenced object that does not exist yet (M40)."""
+        """Return the DN that stands in for a referenced, still missing object (M40)."""
         return self.missing.child("CN", str(identifier))
 
     def of_object(

@@ -1,4 +1,7 @@
-"""Objects and tombstones by number, at the cost of the answer ([MC-MQDSRP] 3.2.7.8, decision R26)."""
+"""Objects and tombstones by number, at the cost of the answer.
+
+See [MC-MQDSRP] 3.2.7.8 and decision R26.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -44,7 +47,9 @@ _PROBED_BUCKETS_MAX: Final = 2048
 
 
 def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
-    """Return a filter for a range of numbers, by its buckets; without buckets by the partition.
+    """Return a filter for a range of numbers.
+
+    It selects by buckets; without buckets by the partition.
 
     The filter also finds entries of the buckets whose number is in none of them: these are damaged (R110).
     """
@@ -82,7 +87,9 @@ class NumberSearches:
         *,
         hint: int = SLICE_NUMBERS,
     ) -> Iterator[list[StoredEntry]]:
-        """Yield all entries with numbers from `first` to `last`, ascending, as slices; only one is in memory.
+        """Yield all entries with numbers from `first` to `last`, as slices.
+
+        The order is ascending. Only one slice is in memory.
 
         A range is searched bucket by bucket; beyond `ENUMERATED_NUMBERS_MAX` numbers the rest is searched by
         partition.
@@ -135,7 +142,10 @@ class NumberSearches:
         return skipped
 
     def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
-        """Yield the entries of a range of millions of numbers, after a search for those in use."""
+        """Yield the entries of a range of millions of numbers.
+
+        It searches for the numbers in use first.
+        """
         search_filter = range_filter(partition, first, last)
         numbers = sorted(
             int(entry.first(NUMBER) or b"0") for entry in self._reader.find(search_filter, (NUMBER,))
@@ -167,7 +177,9 @@ class NumberSearches:
     # -- the highest number
 
     def highest(self, partition: Guid, ceiling: int | None) -> tuple[SequenceNumber, SequenceNumber]:
-        """Return the highest number of a partition, and the highest one that a damaged entry may have had.
+        """Return the highest number of a partition, and of its damaged entries.
+
+        The second number is the highest one that a damaged entry may have had.
 
         Args:
             partition: the partition.
@@ -199,7 +211,10 @@ class NumberSearches:
         return number, max(doubtful, strange)
 
     def _highest(self, search_filter: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
-        """Return the highest number found, and the highest end of a damaged entry's bucket (R110)."""
+        """Return the highest number, and the highest end of a damaged entry's bucket.
+
+        See decision R110.
+        """
         highest = doubtful = MIN
         for entry in self._reader.find(search_filter, (NUMBER, BUCKET)):
             bucket = int.from_bytes((entry.first(BUCKET) or b"")[GUID_BYTES:], "big") << BUCKET_BITS
@@ -256,7 +271,9 @@ def _number(stored_entry: StoredEntry) -> tuple[int, bytes]:
 
 
 def properties_in(stored_entry: StoredEntry) -> Properties:
-    """Return the properties in a change of an object, without unreadable ones (decision R67).
+    """Return the properties in a change of an object.
+
+    Unreadable ones are left out (decision R67).
 
     Raises:
         MappingError: the entry has lost its class or its GUID.
@@ -285,7 +302,10 @@ def read_of(stored_entry: StoredEntry | None) -> ObjectRead:
 
 
 def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[DirectoryChange, int]:
-    """Return an object or tombstone as a change for synchronization, and its approximate octets."""
+    """Return an object or tombstone as a change, and its approximate octets.
+
+    The change is for synchronization.
+    """
     kind, identifier = _named(stored_entry)
     if stored_entry.numbers is None:
         raise MappingError(f"{stored_entry.dn} has no number")

@@ -69,7 +69,10 @@ def mend(session: Session, reader: StoreSearches) -> None:
 
 
 def _waited_for(raw: bytes, missing: str) -> Guid | None:
-    """Return the GUID of the object that a stand-in replaces; None if the DN is not a stand-in."""
+    """Return the GUID of the object that a stand-in replaces.
+
+    None if the DN is not a stand-in.
+    """
     try:
         dn = DN.parse(raw.decode())
         return Guid.parse(dn.name) if dn.parent.normalized == missing else None

@@ -1,4 +1,6 @@
-"""Names and places of displaced objects, and of the queues of displaced machines (decision R53).
+"""Names and places of displaced objects and their queues (decision R53).
+
+The queues are those of displaced machines.
 
 A queue is stored below the machine that its path name names. When another machine gets the name, the first
 one is displaced (renamed temporarily), and its queues move below the new one: a path name finds a queue,
@@ -46,7 +48,10 @@ _OF_MACHINE: Final = Equal("objectClass", MANAGER_CLASS.encode())
 
 
 def _may_pass(error: DirectoryError) -> bool:
-    """Return True if the next attempt may succeed, as on a server that is full now (decision R97)."""
+    """Return True if the next attempt may succeed (decision R97).
+
+    An example is a server that is full now.
+    """
     if isinstance(error, ObjectAlreadyExists | ObjectNotFound):
         return False
     code = error.ldap_code
@@ -67,7 +72,9 @@ class EntryRenamer:
         self._view_reader = ViewReader(reader)
 
     def rename(self, renamings: Iterable[Renaming]) -> None:
-        """Rename entries; an entry whose renaming is refused keeps its DN, which no property shows.
+        """Rename entries.
+
+        An entry whose renaming is refused keeps its DN, which no property shows.
 
         References to an entry are changed first, so that the next attempt after a crash completes the
         renaming.
@@ -106,7 +113,10 @@ class EntryRenamer:
     # -- displaced objects
 
     def settle(self, gone: Iterable[StoredEntry]) -> list[Guid]:
-        """Give displaced objects the GUIDs and names of deleted ones; return the machines among them."""
+        """Give displaced objects the GUIDs and names of deleted ones.
+
+        Returns the machines among them.
+        """
         terms: list[LdapFilter] = []
         for stored_entry in gone:
             if stored_entry.identifier is not None:
@@ -146,7 +156,10 @@ class EntryRenamer:
     def _give_place(
         self, stored_entry: StoredEntry, identifier: Guid, concern: ChangeSubject, view: DirectoryView
     ) -> None:
-        """Rename an object to its own DN, if that is free or, for a machine, has a placeholder."""
+        """Rename an object to its own DN, if that is free.
+
+        A machine may also take the place of a placeholder.
+        """
         place = view.place(concern, identifier, path_of(concern))
         if place is None:
             return

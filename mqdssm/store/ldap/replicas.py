@@ -1,4 +1,4 @@
-"""Comparison of replicas, object by object and number by number ([MC-MQDSRP] 3.1.1.2).
+"""Comparison of replicas by object and by number ([MC-MQDSRP] 3.1.1.2).
 
 Directories are read while their servers keep working. A change that a replica has not applied yet is lag, not
 a difference: its number is above the last number of that replica. Objects that differ are read a second time.
@@ -111,7 +111,10 @@ class Replica:
         self.machine_id, self.name = owner.machine_id, owner.machine_name
 
     def partitions(self) -> dict[Guid, DirectoryPartition]:
-        """Return the state of all partitions; for owned ones with the highest number in the directory."""
+        """Return the state of all partitions.
+
+        The state of an owned partition has the highest number in the directory.
+        """
         keeper = StateKeeper(self._session, self._places)
         states = {partition.partition_id: partition for partition in keeper.load().partitions}
         ranges = NumberSearches(self._session, self._reader)

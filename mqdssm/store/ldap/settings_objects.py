@@ -1,4 +1,6 @@
-"""mSMQSettings of replicated machines: one below each site that a server serves ([MS-MQDSSM] 3.1.6.1.1.3).
+"""mSMQSettings of replicated machines ([MS-MQDSSM] 3.1.6.1.1.3).
+
+A machine has one below each site that a server serves.
 
 They repeat attributes of a machine's own entry for other readers of the directory; replication ignores them.
 They are written after the numbered entry, in operations of their own (decision R69), so that an object and
@@ -106,7 +108,9 @@ class SettingsObjects:
         self.follow([_guid(entry, OBJECT_GUID) for entry in entries])
 
     def clear(self, site: DN) -> None:
-        """Remove the settings objects below a site that is to be deleted, and the containers made for them.
+        """Remove the settings objects below a site that is to be deleted.
+
+        The containers made for them are removed as well.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
@@ -115,7 +119,9 @@ class SettingsObjects:
             self._try(entry.dn, partial(delete_one, self._context, entry))
 
     def mend(self) -> None:
-        """Update the settings objects of all servers, and of all machines that have any, after a crash.
+        """Update the settings objects after a crash.
+
+        These are the ones of all servers, and of all machines that have any.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.

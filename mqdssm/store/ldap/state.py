@@ -1,4 +1,7 @@
-"""Persisted state of partitions and neighbours ([MC-MQDSRP] 3.1.1.2.3, 3.1.1.2.4)."""
+"""Persisted state of partitions and neighbours.
+
+See [MC-MQDSRP] 3.1.1.2.3 and 3.1.1.2.4.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -127,7 +130,10 @@ class StateKeeper:
     # -- ceilings
 
     def ceiling(self, partition: Guid) -> int | None:
-        """Return the upper limit of all written numbers of a partition; None if it is not known."""
+        """Return the upper limit of all written numbers of a partition.
+
+        None if it is not known.
+        """
         ceiling = self._ceilings.get(partition)
         if ceiling is None:
             entry = self._entry(partition)
@@ -138,7 +144,9 @@ class StateKeeper:
         return ceiling
 
     def raise_ceiling(self, partition: Guid, number: SequenceNumber, highest: SequenceNumber) -> None:
-        """Raise the ceiling before numbers are written: one write for `CEILING_STEP` numbers.
+        """Raise the ceiling before numbers are written.
+
+        One write is enough for `CEILING_STEP` numbers.
 
         Args:
             partition: the partition.

@@ -74,7 +74,9 @@ _HINT: Final = (
 
 
 class LdapStore:
-    """Directory of a replicating server; a `mqdssm.store.performer.Store` (decisions R50 to R55).
+    """Directory of a replicating server (decisions R50 to R55).
+
+    It is a `mqdssm.store.performer.Store`.
 
     Example:
         >>> with LdapStore.open(options) as store:  # doctest: +SKIP
@@ -228,7 +230,9 @@ class LdapStore:
         return self._ranges.highest(partition, self._state.ceiling(partition))
 
     def _finish(self, partition: Guid, after: SequenceNumber) -> int:
-        """Complete interrupted deletions: of an object and its tombstone, the newer one stays (R15).
+        """Complete interrupted deletions (decision R15).
+
+        Of an object and its tombstone, the newer one stays.
 
         Returns:
             MQ_OK; else why a deletion could not be completed.
@@ -248,7 +252,9 @@ class LdapStore:
         return status
 
     def _repeat(self, partition: Guid, number: SequenceNumber) -> int:
-        """Repeat the follow-up work of an authority's last change: names and references (R97, R103).
+        """Repeat the follow-up work of an authority's last change (R97, R103).
+
+        This is the work on names and references.
 
         Returns:
             MQ_OK; else why it could not be done.
@@ -342,7 +348,10 @@ class LdapStore:
         return result
 
     def _bound(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
-        """Return a limit above which no number exists, so that a request up to MAX does not search there."""
+        """Return a limit above which no number exists.
+
+        With it, a request up to MAX does not search there.
+        """
         ceiling = self._state.ceiling(partition)
         return up_to if ceiling is None else SequenceNumber(ceiling)
 
@@ -431,7 +440,7 @@ def _serves(stored_entry: StoredEntry, service: int) -> bool:
 
 
 def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
-    """Return the planned changes up to the first that is not valid, and the status of that one."""
+    """Return the planned changes up to the first invalid one, and its status."""
     planned_changes: list[PlannedChange] = []
     for change in changes:
         concern = _subject_of(change)

@@ -102,7 +102,10 @@ class StoredEntry:
 
     @property
     def age(self) -> tuple[int, bytes, bytes]:
-        """Sort key for objects of the same name: number, then partition and GUID; the newest is last."""
+        """Sort key for objects of the same name; the newest is last.
+
+        The key consists of number, then partition and GUID.
+        """
         if self.numbers is None:
             return 0, b"", b""
         return self.numbers.number, bytes(self.numbers.partition), bytes(self.identifier or b"")
@@ -138,7 +141,10 @@ def _type_of(classes: Iterable[bytes]) -> ObjectType | None:
 def values_of(
     stored_entry: StoredEntry, object_type: ObjectType, propids: Iterable[Propid] | None = None
 ) -> dict[Propid, PropertyValue]:
-    """Return the properties of an object; unreadable ones are left out and logged (decision R67)."""
+    """Return the properties of an object.
+
+    Unreadable ones are left out and logged (decision R67).
+    """
     values, problems = readable_of(object_type, stored_entry.entry, propids)
     for problem in problems:
         log.error("a value of %s cannot be read and counts as none: %s", stored_entry.dn, problem)

@@ -61,7 +61,9 @@ class StoreSearches:
     def find(
         self, search_filter: LdapFilter, attributes: Sequence[str] = ("*",), *, page_size: int | None = None
     ) -> Iterator[Entry]:
-        """Yield all entries that match, in all naming contexts; `page_size` as in `Session.find`.
+        """Yield all entries that match, in all naming contexts.
+
+        The `page_size` is that of `Session.find`.
 
         Raises:
             DirectoryError: the directory cannot be searched.
@@ -75,7 +77,10 @@ class StoreSearches:
         within: LdapFilter | None = None,
         attributes: Sequence[str] = ("*",),
     ) -> Iterator[Entry]:
-        """Yield all entries that match one of many conditions, and another one if it is given."""
+        """Yield all entries that match one of many conditions.
+
+        If another condition is given, they match it as well.
+        """
         for batch in split_into_batches(dict.fromkeys(terms), TERMS_MAX):
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
@@ -93,7 +98,10 @@ class StoreSearches:
                 yield held_of(entry)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
-        """Return the objects of a path name, without placeholders; replicas may have several for a while."""
+        """Return the objects of a path name, without placeholders.
+
+        Replicas may have several objects of a name for a while.
+        """
         table = PROPERTY_TABLES[object_type]
         try:
             value = path_name.encode()
@@ -171,7 +179,10 @@ class DirectoryView:
         ]
 
     def numbered(self, number: int) -> StoredEntry | None:
-        """Return the object or tombstone of the partition with a number among those that were read."""
+        """Return the object or tombstone with a number of the partition.
+
+        It is one of those that were read.
+        """
         entries = (*self.objects.values(), *self.tombstones.values())
         return next(
             (stored_entry for stored_entry in entries if stored_entry.number_in(self.partition) == number),
@@ -271,7 +282,10 @@ class ViewReader:
         self._holders(view, missing)
 
     def _holders(self, view: DirectoryView, missing: Mapping[str, DN]) -> None:
-        """Use an entry of another class at a missing computer's DN: the machine is stored below it (R82)."""
+        """Use an entry of another class at a missing computer's DN (decision R82).
+
+        The machine is stored below it.
+        """
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
         for key, entry in self._asked(terms, _name_of, attributes=("1.1",)):
