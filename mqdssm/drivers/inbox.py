@@ -8,11 +8,13 @@ from typing import Final, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
 from mqdssm.drivers.transport import Arrival, LocalQueue
+from mqdssm.errors import TransportError
 from mqdssm.model.transport import Message, MessageClass, MessageId
 
 REMEMBERED_MAX: Final = 10_000
 """Identifiers by which messages that come twice are known ([MS-MQQB] 3.1.5.8.2)."""
-Acknowledge: TypeAlias = Callable[[Message, MessageClass], None]
+Leave: TypeAlias = Callable[[LocalQueue, Message, MessageClass], None]
+"""Removes a message for good, and sends the acknowledgement of a class that it asked for, if it did."""
 
 
 def _size(arrival: Arrival) -> int:
@@ -25,12 +27,12 @@ class LocalInbox:
     Args:
         queue: its name, number and limits.
         clock: seconds since 1970.
-        acknowledge: sends the acknowledgement of a class that a message asked for, if it did.
+        leave: called for each message that leaves the queue.
     """
 
-    def __init__(self, queue: LocalQueue, clock: Callable[[], float], acknowledge: Acknowledge) -> None:
+    def __init__(self, queue: LocalQueue, clock: Callable[[], float], leave: Leave) -> None:
         self.queue: Final = queue
-        self._acknowledge = acknowledge
+        self._leave = leave
         self._clock = clock
         self._changed: Final = Condition()
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
@@ -49,12 +51,25 @@ class LocalInbox:
             return len(self._waiting), self._waiting.octets
 
     def receive(self, timeout_s: float) -> Arrival | None:
-        """Take the first message, by priority and arrival; None after `timeout_s`, or when closed."""
+        """Take the first message, by priority and arrival; None after `timeout_s`, or when closed.
+
+        Raises:
+            TransportError: the message cannot be removed from the disk; it stays in the queue.
+        """
+        lent = self.lend(timeout_s)
+        if lent is None:
+            return None
+        number, arrival = lent
+        self.accept(number, arrival)
+        return arrival
+
+    def lend(self, timeout_s: float) -> tuple[int, Arrival] | None:
+        """Return the first message and its number, for `accept` or `put_back`; otherwise as `receive`."""
         until = time.monotonic() + timeout_s
         while not self._closed:
             with self._changed:
                 expired = self._waiting.expired(self._clock())
-                item = self._waiting.take()
+                item = self._waiting.lend()
                 remaining = until - time.monotonic()
                 if not expired and item is None:
                     if remaining <= 0:
@@ -63,9 +78,30 @@ class LocalInbox:
                         self._changed.wait(remaining)
             self._late(expired)
             if item is not None:
-                self._acknowledge(item[1].message, MessageClass.ACK_RECEIVE)
-                return item[1]
+                return item
         return None
+
+    def accept(self, number: int, arrival: Arrival) -> None:
+        """Remove a message that `lend` returned: the program has received it.
+
+        Raises:
+            TransportError: the message cannot be removed from the disk; it is put back.
+        """
+        try:
+            self._leave(self.queue, arrival.message, MessageClass.ACK_RECEIVE)
+        except TransportError:
+            self.put_back(number, arrival)
+            raise
+        with self._changed:
+            self._waiting.release(number)
+
+    def put_back(self, number: int, arrival: Arrival) -> None:
+        """Put a message that `lend` returned in its old place, unless the queue was purged meanwhile."""
+        with self._changed:
+            is_purged = not self._waiting.put_back(number)
+            self._changed.notify()
+        if is_purged:
+            self._leave(self.queue, arrival.message, MessageClass.NACK_QUEUE_PURGED)
 
     def purge(self) -> None:
         """Remove all messages; senders receive NackQueuePurged if they asked for it."""
@@ -81,6 +117,12 @@ class LocalInbox:
         """Open the queue for receiving again."""
         with self._changed:
             self._closed = False
+
+    def has_room(self, arrival: Arrival, others: Iterable[Arrival]) -> bool:
+        """Return True if `put` would take some messages, and then one more."""
+        sizes = [_size(other) for other in others]
+        with self._changed:
+            return self._waiting.has_room(len(sizes), sum(sizes) + _size(arrival))
 
     def put(self, arrival: Arrival) -> bool:
         """Add a message; False: the queue is full."""
@@ -109,11 +151,11 @@ class LocalInbox:
 
     def _late(self, expired: Iterable[Arrival]) -> None:
         for late in expired:
-            self._acknowledge(late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
+            self._leave(self.queue, late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
 
     def empty(self, reason: MessageClass) -> None:
         """Remove all messages and send acknowledgements of the given class to senders that asked for it."""
         with self._changed:
             gone = self._waiting.clear()
         for item in gone:
-            self._acknowledge(item.message, reason)
+            self._leave(self.queue, item.message, reason)

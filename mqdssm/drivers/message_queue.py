@@ -43,10 +43,13 @@ class MessageQueue(Generic[T]):
     def __len__(self) -> int:
         return len(self._held) + len(self._lent)
 
+    def has_room(self, more: int, octets: int) -> bool:
+        """Return True if one message fits behind `more` others, with so many octets in all."""
+        return len(self) + more < self._messages_max and self._bytes + octets <= self._bytes_max
+
     def put(self, message: T, priority: int, deadline: float | None) -> int | None:
         """Add a message with a deadline in seconds since 1970; return its number, or None if full."""
-        too_many = len(self) >= self._messages_max
-        if too_many or self._bytes + self._size(message) > self._bytes_max:
+        if not self.has_room(0, self._size(message)):
             return None
         self._next += 1
         self._hold(self._next, priority, math.inf if deadline is None else deadline, message)
@@ -81,9 +84,9 @@ class MessageQueue(Generic[T]):
             self._hold(number, *entry)
         return not is_purged
 
-    def remove(self, number: int) -> None:
-        """Remove the message with a number, which must be in the queue."""
-        self._remove(number)
+    def remove(self, number: int) -> T:
+        """Remove and return the message with a number, which must be in the queue."""
+        return self._remove(number)
 
     def expired(self, now: float) -> list[T]:
         """Remove and return the messages whose deadline has passed."""

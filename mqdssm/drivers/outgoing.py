@@ -1,6 +1,7 @@
 """Outgoing queues of a queue manager: messages of its programs, and acknowledgements."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple, TypeAlias
@@ -73,10 +74,16 @@ class Outgoing:
     Args:
         limits: how much may wait.
         counts: where acknowledgements that were given up are counted.
+        on_given_up: called with an acknowledgement that made room for another one; must not wait.
     """
 
-    def __init__(self, limits: OutgoingLimits, counts: EventCounts) -> None:
-        self._limits, self._counts = limits, counts
+    def __init__(
+        self,
+        limits: OutgoingLimits,
+        counts: EventCounts,
+        on_given_up: Callable[[Message], None] = lambda _: None,
+    ) -> None:
+        self._limits, self._counts, self._on_given_up = limits, counts, on_given_up
         self._queues: Final[dict[Address, MessageQueue[Message]]] = {}
         self._acknowledgements: Final[OrderedDict[tuple[Address, int], int]] = OrderedDict()
         self._octets = 0  # of acknowledgements
@@ -100,7 +107,7 @@ class Outgoing:
         while fits and self._acknowledgements and self._is_full(message):
             (where, number), octets = self._acknowledgements.popitem(last=False)
             self._octets -= octets
-            self._queues[where].remove(number)
+            self._on_given_up(self._queues[where].remove(number))
             self._counts.add("given up: acknowledgement")
         added = None if self._is_full(message) else self._put(address, message)
         if added is None:

@@ -3,21 +3,23 @@
 It sends what waits in it and takes in what arrives, as queue managers do by [MS-MQQB] 3.1.5.8 and 3.1.7.1.
 """
 
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from ipaddress import ip_address
 from threading import Condition
 from typing import Final, Protocol
 
-from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
+from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.inbox import LocalInbox
+from mqdssm.drivers.message_intake import ArrivingMessage, MessageIntake
+from mqdssm.drivers.message_store import MessageStore, is_recoverable
 from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits, QueuedMessage
 from mqdssm.drivers.threads import EventCounts, WorkerThread
-from mqdssm.drivers.transport import Arrival, LocalQueue
+from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
@@ -27,7 +29,6 @@ from mqdssm.model.transport import (
     MessageClass,
     MessageId,
     acknowledgement,
-    is_acknowledgement,
 )
 
 log: Final = logging.getLogger(__name__)
@@ -129,6 +130,7 @@ class LocalQueueManager:
         clock: seconds since 1970.
         signer: signs its messages.
         verifier: verifies the signatures of messages to it.
+        store: keeps recoverable messages; None: they are kept in memory. Its owner closes it.
         settings: its limits.
         on_work: called when there may be something to do for `turn`; None: it has a thread.
 
@@ -146,6 +148,7 @@ class LocalQueueManager:
         clock: Callable[[], float],
         signer: Signer | None = None,
         verifier: Verifier | None = None,
+        store: MessageStore | None = None,
         settings: QueueManagerSettings = DEFAULTS,
         on_work: Callable[[], None] | None = None,
     ) -> None:
@@ -165,8 +168,12 @@ class LocalQueueManager:
         self._numbers = numbers
         self._observers: Final[dict[MessageId, DeliveryObserver]] = {}
         self._inboxes: Final[dict[int, LocalInbox]] = {}
-        self._arriving: Final[deque[Message]] = deque()
-        self._outgoing: Final = Outgoing(settings.outgoing, self.counts)
+        self._arriving: Final[deque[ArrivingMessage]] = deque()
+        self._store = store
+        self._outgoing: Final = Outgoing(settings.outgoing, self.counts, self._forget)
+        self._intake: Final = MessageIntake(
+            self._find, self, verifier=verifier, store=store, clock=clock, counts=self.counts
+        )
         self._thread: Final = WorkerThread(self._work, f"queue manager {machine_name}", on_failure=self._stop)
 
     @property
@@ -186,8 +193,20 @@ class LocalQueueManager:
             or address in self._settings.addresses
         )
 
+    @property
+    def is_storing(self) -> bool:
+        """True if recoverable messages survive a restart."""
+        return self._store is not None
+
     def start(self) -> None:
-        """Start the thread of the queue manager, unless it has none."""
+        """Queue the messages that were stored before, and start the thread, unless there is none.
+
+        Raises:
+            TransportError: the stored messages cannot be read.
+        """
+        for message in () if self._store is None else self._store.sent():
+            if message.destination is None or not self._enqueue(address_of(message.destination), message):
+                log.warning("%s is full: a stored message waits for the next start", self._machine_name)
         if self._on_work is None:
             self._thread.start()
 
@@ -196,15 +215,19 @@ class LocalQueueManager:
         if queue.authenticated and self._verifier is None:
             raise ValueError(f"nobody verifies signatures for {queue.name} of {self._machine_name}")
         with self._lock:
+            is_known = queue.number in self._inboxes
+        created = LocalInbox(queue, self._clock, self._leave)
+        for arrival in () if is_known or self._store is None else self._store.arrived(queue.number):
+            if not created.put(arrival):
+                log.warning("queue %s is full: a stored message waits for the next start", queue.name)
+        with self._lock:
             if self._closed:
                 raise TransportError(f"queue manager {self._machine_name} is closed")
             for inbox in self._inboxes.values():
                 same_name = inbox.queue.name.casefold() == queue.name.casefold()
                 if same_name is not (inbox.queue.number == queue.number):
                     raise ValueError(f"queue {queue.name}, {queue.number}: name or number is another queue's")
-            queue_inbox = self._inboxes.setdefault(
-                queue.number, LocalInbox(queue, self._clock, self.acknowledge)
-            )
+            queue_inbox = self._inboxes.setdefault(queue.number, created)
             queue_inbox.reopen()
         return queue_inbox
 
@@ -251,7 +274,10 @@ class LocalQueueManager:
             observer.on_accepted(identifier)
             with self._lock:
                 self._observers[identifier] = observer
-        if not self._post(address, complete):
+        if self._store is not None and is_recoverable(complete):
+            self._store.add_sent(complete)
+        if not self._enqueue(address, complete):
+            self._forget(complete)
             with self._lock:
                 self._observers.pop(identifier, None)
             raise TransportError(f"too many messages wait at {self._machine_name}, or it is closed")
@@ -280,6 +306,7 @@ class LocalQueueManager:
         """
         self._stop()
         self._thread.join()
+        self._flush_store()
 
     def wake(self) -> None:
         """Let the queue manager check its messages again."""
@@ -287,13 +314,18 @@ class LocalQueueManager:
             self._awake = True
             self._notify()
 
-    def offer(self, messages: Iterable[Message]) -> bool:
-        """Accept messages from another machine; False if it is full or closed."""
+    def offer(self, messages: Iterable[Message], on_settled: Callable[[bool], None] | None = None) -> bool:
+        """Accept messages from another machine; False if it is full or closed.
+
+        Args:
+            messages: the messages.
+            on_settled: called for each of them, see `ArrivingMessage`.
+        """
         with self._lock:
             if self._closed or len(self._arriving) >= ARRIVING_MAX:
                 self._refused = True
                 return False
-            self._arriving.extend(messages)
+            self._arriving.extend(ArrivingMessage(message, on_settled) for message in messages)
             self._notify()
         return True
 
@@ -313,6 +345,7 @@ class LocalQueueManager:
         with self._lock:
             self._outgoing.release(queued)
             observer = self._observers.pop(queued.message.identifier, None)
+        self._forget(queued.message)
         if observer is not None:
             observer.on_given_up(None)
 
@@ -324,25 +357,76 @@ class LocalQueueManager:
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
         """Send the acknowledgement that a message asked for, if it did ([MS-MQQB] 3.1.7.15)."""
-        ack = acknowledgement(message, message_class)
-        target = message.administration_queue
-        if ack is None or target is None or not self._may_send(message_class):
-            return
         try:
-            with self._lock:
-                number = next(self._numbers)
+            send = self.prepare(message, message_class)
         except TransportError as error:
             self.counts.add("given up: acknowledgement")
             log.warning("%s cannot acknowledge a message: %s", self._machine_name, error)
-            return
+        else:
+            send()
+
+    def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
+        """Store the acknowledgement that a message asked for, if it did; return what sends it.
+
+        Raises:
+            TransportError: it cannot be stored, or has no number.
+        """
+        ack = acknowledgement(message, message_class)
+        target = message.administration_queue
+        if ack is None or target is None or not self._may_send(message_class):
+            return _do_nothing
+        try:
+            address = address_of(target)
+        except ValueError:  # a queue that cannot be reached from here
+            return _do_nothing
+        with self._lock:
+            number = next(self._numbers)
         sent = replace(
             ack,
             identifier=MessageId(self._identifier, number),
             sent_at=int(self._clock()),
             destination=target,
         )
-        with contextlib.suppress(ValueError):  # a queue that cannot be reached from here
-            self._post(address_of(target), sent)
+        if self._store is not None and is_recoverable(sent):
+            self._store.add_sent(sent)
+        return partial(self._send_prepared, address, sent)
+
+    def _send_prepared(self, address: Address, acknowledgement: Message) -> None:
+        if not self._enqueue(address, acknowledgement):
+            self._forget(acknowledgement)
+
+    def _leave(self, queue: LocalQueue, message: Message, message_class: MessageClass) -> None:
+        """Remove a message that leaves its queue from the store, and acknowledge it.
+
+        Raises:
+            TransportError: a message that a program receives cannot be removed.
+        """
+        if self._store is None or not is_recoverable(message):
+            self.acknowledge(message, message_class)
+            return
+        try:
+            with self._store.transaction():
+                self._store.remove_arrived(queue.number, message.identifier)
+                send = self.prepare(message, message_class)
+        except TransportError as error:
+            if message_class is MessageClass.ACK_RECEIVE:
+                raise
+            log.warning("a message stays in the store of %s: %s", self._machine_name, error)
+        else:
+            send()
+
+    def _forget(self, message: Message) -> None:
+        """Remove a sent message from the store, soon."""
+        if self._store is not None and is_recoverable(message):
+            self._store.forget(message.identifier)
+
+    def _flush_store(self) -> None:
+        """Remove from the disk what was sent; if that fails, peers drop the second copies."""
+        try:
+            if self._store is not None:
+                self._store.flush()
+        except TransportError as error:
+            log.warning("messages that were sent stay in the store of %s: %s", self._machine_name, error)
 
     def _notify(self) -> None:
         """Notify the thread or the `on_work` call-back; the lock is held."""
@@ -353,7 +437,7 @@ class LocalQueueManager:
     def _may_send(self, message_class: MessageClass) -> bool:
         return self._settings.insecure_nacks or message_class not in _INSECURE
 
-    def _post(self, address: Address, message: Message) -> bool:
+    def _enqueue(self, address: Address, message: Message) -> bool:
         with self._lock:
             if self._closed:
                 return False
@@ -397,8 +481,8 @@ class LocalQueueManager:
             refused, self._refused = self._refused, False
         if refused:
             self._carrier.wake()  # there is room again
-        for message in arrived:
-            self._take_in(message)
+        self._intake.process(arrived)
+        self._flush_store()
         return self._send_waiting()
 
     def _send_waiting(self) -> float | None:
@@ -448,51 +532,14 @@ class LocalQueueManager:
         if observer is not None:
             observer.on_given_up(message_class)
         self.acknowledge(message, message_class)
+        self._forget(message)
 
     def _report_confirmed(self, message: Message) -> None:
+        self._forget(message)
         with self._lock:
             observer = self._observers.pop(message.identifier, None)
         if observer is not None:
             observer.on_confirmed()
-
-    def _take_in(self, message: Message) -> None:
-        """Receive a message from the network ([MS-MQQB] 3.1.5.8)."""
-        refused = self._refusal(message)
-        if isinstance(refused, MessageClass):
-            self.counts.add(f"refused: {refused.name}")
-            self.acknowledge(message, refused)
-        elif isinstance(refused, Distrust):
-            log.info("%s drops a message: %s", self._machine_name, refused.value)
-
-    def _refusal(self, message: Message) -> MessageClass | Distrust | None:
-        """Put a message into its queue, or return why not, in the order of [MS-MQQB] 3.1.5.8."""
-        inbox = self._find(message.destination)
-        if inbox is None:
-            return MessageClass.NACK_BAD_DEST_QUEUE
-        deadline = message.reach_deadline
-        if deadline is not None and deadline <= self._clock():
-            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
-        verdict = self._verify(message, inbox.queue)
-        is_good = not isinstance(verdict, Distrust) or verdict is Distrust.REPLAYED
-        if is_good and inbox.has_had(message.identifier):
-            self.counts.add("dropped: came twice")
-            return None
-        if isinstance(verdict, Distrust):
-            self.counts.add(f"distrusted: {verdict.value}")
-            return MessageClass.NACK_BAD_SIGNATURE if verdict.is_bad_signature else verdict
-        level = verdict.level if verdict else AuthenticationLevel.NONE
-        sender = verdict.sender if verdict else None
-        if not inbox.put(Arrival(message=replace(message, authentication_level=level), sender=sender)):
-            return MessageClass.NACK_QUEUE_EXCEED_QUOTA
-        self.acknowledge(message, MessageClass.ACK_REACH_QUEUE)
-        return None
-
-    def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
-        """Verify the signature of a message; None if it needs no signature and has none."""
-        needed = queue.authenticated and not is_acknowledgement(message.message_class)
-        if self._verifier is None or not (needed or message.signature):
-            return None
-        return self._verifier.verify(message, self._clock())
 
     def _find(self, name: FormatName | None) -> LocalInbox | None:
         """Find the queue of a format name, if it is a queue of this machine.
@@ -516,6 +563,10 @@ class LocalQueueManager:
                     if queue.casefold() == inbox.queue.name.casefold():
                         return inbox
         return None
+
+
+def _do_nothing() -> None:
+    """Send nothing: no acknowledgement was requested."""
 
 
 def address_of(name: FormatName) -> Address:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from random import random
 from typing import Final
 
@@ -27,7 +28,7 @@ from mqdssm.errors import TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.packet_messages import UnsupportedPacketError, message_of, packet_of
 from mqdssm.model.packets import Packet, UserPacket
-from mqdssm.model.transport import DeliveryGuarantee
+from mqdssm.model.transport import DeliveryGuarantee, MessageClass
 from mqdssm.wire.mqqb import encode_packet
 
 log: Final = logging.getLogger(__name__)
@@ -143,11 +144,11 @@ class SessionDriver:
         if not isinstance(packet, UserPacket):
             self.take(do.PacketReceived(packet=packet, connection=connection.number))
             return True
-        if self.is_open and not self._accept(packet):
-            return False
-        is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
         self._tokens += 1
         token = self._tokens
+        if self.is_open and not (self.session.may_read and self._accept(packet, connection, token)):
+            return False
+        is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
         self.take(
             do.MessageReceived(
                 token=token,
@@ -156,9 +157,6 @@ class SessionDriver:
                 connection=connection.number,
             )
         )
-        if is_recoverable:
-            self._context.counts.add("recoverable message kept in memory only")
-            self.take(do.MessageStored(token=token))  # decision T43
         return True
 
     def on_malformed(self, connection: SessionConnection, reason: str) -> None:
@@ -172,18 +170,43 @@ class SessionDriver:
 
     def on_lost(self, connection: SessionConnection, reason: str) -> None:
         """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""
-        if connection is self._connection:
-            self._connection = None
+        if connection is not self._connection:
+            return  # one that was closed here, or that came too late
+        self._connection = None
         self.take(do.ConnectionLost(connection=connection.number, reason=reason))
 
-    def _accept(self, packet: UserPacket) -> bool:
+    def _accept(self, packet: UserPacket, connection: SessionConnection, token: int) -> bool:
         """Pass a message to the queue manager; return False if that is full."""
+        queue_manager = self._context.queue_manager
+        is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
+        on_settled = partial(self._settle_soon, connection, token) if is_recoverable else None
         try:
             message = message_of(packet)
         except UnsupportedPacketError as error:
             self._reject(packet, error)
-            return True
-        return self._context.queue_manager.offer((message,))
+        else:
+            if not is_recoverable or queue_manager.is_storing:
+                return queue_manager.offer((message,), on_settled)
+            self._context.counts.add("refused: recoverable message, there is no store")
+            queue_manager.acknowledge(message, MessageClass.NACK_QUEUE_EXCEED_QUOTA)
+        if on_settled is not None:
+            on_settled(True)
+        return True
+
+    def _settle_soon(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
+        """Report a recoverable message, from any thread: it is stored, or could not be."""
+        with suppress(RuntimeError):  # the event loop is closed
+            self._loop.call_soon_threadsafe(self._settle, connection, token, is_settled)
+
+    def _settle(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
+        if connection is not self._connection:
+            return
+        if is_settled:
+            self.take(do.MessageStored(token=token))
+        else:
+            self.take(do.CloseSession(detail=f"{connection.peer}: a message cannot be stored"))
+        if connection is self._connection:
+            connection.resume()  # it stops reading when too many messages are not stored
 
     def _reject(self, packet: UserPacket, error: UnsupportedPacketError) -> None:
         """Drop a message with parts that are not supported, with the negative acknowledgement that fits."""

@@ -9,20 +9,28 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.message_numbers import MessageNumbers
+from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
 from mqdssm.drivers.outbox import Outbox
 from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import DEFAULTS, DeliveryState, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.queue_manager import (
+    DEFAULTS,
+    RETRY_S,
+    DeliveryState,
+    LocalQueueManager,
+    QueueManagerSettings,
+)
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.session_driver import (
     AcceptedSession,
@@ -32,6 +40,7 @@ from mqdssm.drivers.session_driver import (
     SessionStatus,
 )
 from mqdssm.drivers.threads import EventCounts, WorkerThread
+from mqdssm.drivers.transport import LocalQueue
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -87,6 +96,8 @@ class TcpNetwork:
         listen: IP address and port to listen on, port 0: any; None: messages are only sent.
         numbers: file of the message numbers.
         resolver: finds other machines.
+        store: keeps recoverable messages; its owner closes it after the queue manager. None: recoverable
+            messages are refused, with NackQueueExceedQuota (decision T49).
         settings: limits and times.
         clock: seconds since 1970.
 
@@ -100,9 +111,11 @@ class TcpNetwork:
         numbers: Path,
         resolver: NameResolver,
         *,
+        store: MessageStore | None = None,
         settings: TcpSettings = TCP_DEFAULTS,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._store = store
         self.counts: Final = EventCounts()
         self._listen, self._numbers_file, self._resolver = listen, numbers, resolver
         self._settings, self._clock = settings, clock
@@ -141,8 +154,16 @@ class TcpNetwork:
         *,
         signer: Signer | None = None,
         verifier: Verifier | None = None,
+        queues: Iterable[LocalQueue] = (),
     ) -> LocalQueueManager:
         """Start the queue manager, and listen.
+
+        Args:
+            machine_name: QueueManager.ComputerName.
+            identifier: QueueManager.Identifier.
+            signer: signs its messages.
+            verifier: verifies the signatures of messages to it.
+            queues: queues that exist before the first message can arrive.
 
         Raises:
             ValueError: there is a queue manager already.
@@ -164,6 +185,7 @@ class TcpNetwork:
             clock=self._clock,
             signer=signer,
             verifier=verifier,
+            store=self._store,
             settings=self._settings.queue_manager,
         )
         self._context = SessionContext(
@@ -177,13 +199,18 @@ class TcpNetwork:
         )
         self._thread.start()
         try:
+            for queue in queues:
+                queue_manager.open(queue)
+            queue_manager.start()
             asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
         except (OSError, OverflowError) as error:  # a port above 65535 is an OverflowError
-            self.remove(queue_manager)
+            queue_manager.close()
             host, port = self.address
             reason = getattr(error, "strerror", None) or error
             raise TransportError(f"cannot listen on {host}:{port}: {reason}") from error
-        queue_manager.start()
+        except BaseException:
+            queue_manager.close()
+            raise
         return queue_manager
 
     # --- MessageCarrier, called from the queue manager's threads
@@ -191,8 +218,8 @@ class TcpNetwork:
     def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         """Hand a message over to the session with its neighbour."""
         if source.has_address(queued.address):
-            is_taken = source.offer((queued.message,))
-            return DeliveryState.DELIVERED if is_taken else DeliveryState.REFUSED
+            is_taken = source.offer((queued.message,), partial(self._end_local, source, queued))
+            return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
         with self._lock:
             outbox = self._outboxes.get(queued.address)
             if outbox is None:
@@ -203,6 +230,13 @@ class TcpNetwork:
         if must_wake:
             self._call(self._attend, outbox)
         return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
+
+    def _end_local(self, source: LocalQueueManager, queued: QueuedMessage, is_settled: bool) -> None:
+        """Confirm a message to our own machine when it is stored, or try it again later."""
+        if is_settled:
+            source.confirm((queued,))
+        else:
+            self._call(self._loop.call_later, RETRY_S, source.take_back, (queued,))
 
     def _neighbors_max_for(self, queued: QueuedMessage) -> int:
         """Return how many neighbours there may be: strangers choose those of acknowledgements."""

@@ -1,11 +1,14 @@
 """Private queue of this program's queue manager, to receive messages from."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from mqdssm.drivers.transport import Inbox, LocalQueue
+from mqdssm.drivers.inbox import LocalInbox
+from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.model.transport import Message
 
 _POLL_S: Final = 0.5  # how long a thread waits before it looks if its caller has given up
@@ -21,7 +24,7 @@ class PrivateQueue:
         inbox: the queue in the queue manager.
     """
 
-    def __init__(self, queue: LocalQueue, inbox: Inbox) -> None:
+    def __init__(self, queue: LocalQueue, inbox: LocalInbox) -> None:
         self._queue, self._inbox = queue, inbox
 
     @property
@@ -43,14 +46,45 @@ class PrivateQueue:
         Returns:
             None if there is no message in that time, or the queue is closed.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        with self.receiving(timeout_s) as message:
+            return message
+
+    @contextmanager
+    def receiving(self, timeout_s: float | None = None) -> Iterator[Message | None]:
+        """Lend the first message to a block, and remove it at its end.
+
+        If the block raises an exception, the message is put back in its old place. If the program is killed
+        in it, the next one gets the message again, provided that it is recoverable.
+
+        Args:
+            timeout_s: as of `receive`.
+
+        Yields:
+            The message; None as `receive`.
+
+        Raises:
+            TransportError: the message cannot be removed from the disk; it stays in the queue.
+        """
+        lent = self._lend(timeout_s)
+        if lent is None:
+            yield None
+            return
+        number, arrival = lent
+        try:
+            yield arrival.message
+        except BaseException:
+            self._inbox.put_back(number, arrival)
+            raise
+        self._inbox.accept(number, arrival)
+
+    def _lend(self, timeout_s: float | None) -> tuple[int, Arrival] | None:
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not self._inbox.is_closed:
-            remaining_s = _POLL_S if until is None else min(_POLL_S, max(0.0, until - time.monotonic()))
-            arrival = self._inbox.receive(remaining_s)
-            if arrival is not None:
-                return arrival.message
-            if until is not None and time.monotonic() >= until:
-                return None
+            lent = self._inbox.lend(min(_POLL_S, max(0.0, until - time.monotonic())))
+            if lent is not None:
+                return lent
+            if time.monotonic() >= until:
+                break
         return None
 
     async def receive_async(self, timeout_s: float | None = None) -> Message | None:

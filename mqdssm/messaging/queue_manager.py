@@ -4,7 +4,7 @@ A queue manager sends messages to private queues, and has private queues of its 
 """
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from ipaddress import ip_address
@@ -16,6 +16,7 @@ from typing import Final, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
 from mqdssm.drivers.outgoing import Address
 from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings, address_of
@@ -35,6 +36,7 @@ from mqdssm.model.transport import (
     NO_MESSAGE,
     TIME_TO_REACH_QUEUE_S,
     Acknowledgements,
+    DeliveryGuarantee,
     Message,
     MessageId,
     is_acknowledgement,
@@ -63,12 +65,14 @@ class QueueManager:
     names. Use it from any thread.
 
     Args:
-        folder: its identity and the numbers of its messages; only one queue manager at a time can use it.
-            None: a new identity, which ends with the program.
+        folder: its identity, recoverable messages and the numbers of messages; only one queue manager at a
+            time can use it. None: a new identity, which ends with the program, and express messages alone.
         machine_name: QueueManager.ComputerName; None: the name of this computer.
         listen: IP address and port to listen on; None: nothing can arrive, acknowledgements neither.
         address: name or IP address by which other machines reach this one; None: the IP address that is used
             on the way to them.
+        queues: names of private queues that exist before the first message can arrive, beside those that the
+            folder has from earlier runs.
         hosts: addresses of machines, by name, IP address or QueueManager.Identifier.
         directory: names of machines; None: `hosts` and DNS alone.
         port: TCP port of machines that `hosts` does not have.
@@ -82,6 +86,7 @@ class QueueManager:
         machine_name: str | None = None,
         listen: tuple[str, int] | None = EVERYWHERE,
         address: str | None = None,
+        queues: Iterable[str] = (),
         hosts: Mapping[str, tuple[str, int]] = MappingProxyType({}),
         directory: MachineDirectory | None = None,
         port: int = SESSION_PORT,
@@ -90,7 +95,10 @@ class QueueManager:
         self._folder = None if folder is None else Path(folder)
         self._machine_name = machine_name or socket.gethostname().partition(".")[0]
         self._listen = None if listen is None else SocketAddress(*listen)
-        self._address, self._settings = address, settings
+        self._address, self._settings, self._queues = address, settings, tuple(queues)
+        for name in self._queues:
+            _check_queue(name)
+        self._store: MessageStore | None = None
         addresses = {_host_key(host): SocketAddress(*place) for host, place in hosts.items()}
         self._resolver: Final = NameResolver(addresses, directory, port=port)
         self._closing: Final = ExitStack()
@@ -107,7 +115,7 @@ class QueueManager:
 
         Raises:
             ConfigError: the folder cannot be used, or another queue manager uses it.
-            TransportError: the address cannot be listened on.
+            TransportError: the address cannot be listened on, or a stored message is damaged.
         """
         if self._folder is None:
             folder = Path(self._closing.enter_context(TemporaryDirectory(prefix="mqdssm-")))
@@ -115,9 +123,24 @@ class QueueManager:
             folder = self._folder
             with folder_errors(f"the folder {folder} of the queue manager cannot be made"):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        network = TcpNetwork(self._listen, folder / "numbers.json", self._resolver, settings=self._settings)
         try:
-            manager = network.add(self._machine_name, Guid.of(uuid4()))
+            if self._folder is not None:
+                self._store = MessageStore(folder / "messages.sqlite")
+                self._closing.callback(self._store.close)
+                self._numbers.update(self._store.queues())
+            identifier = Guid.of(uuid4()) if self._store is None else self._store.identifier()
+            network = TcpNetwork(
+                self._listen,
+                folder / "numbers.json",
+                self._resolver,
+                store=self._store,
+                settings=self._settings,
+            )
+            names = [*self._queues, *self._numbers]
+            queues = {queue.number: queue for queue in map(self._local_queue, names)}
+            manager = network.add(
+                self._machine_name, identifier, queues=(_ACKNOWLEDGEMENTS, *queues.values())
+            )
         except BaseException:
             self._closing.close()
             raise
@@ -140,6 +163,10 @@ class QueueManager:
         if self._manager is not None:
             self._manager.flush(flush_s)
             self._closing.close()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until no message waits for another machine; return False if some do after `timeout_s`."""
+        return self._running.flush(timeout_s)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -184,11 +211,36 @@ class QueueManager:
             ValueError: no name of a queue.
             TransportError: the queue manager is closed.
         """
-        DirectFormatName(DirectProtocol.OS, "localhost", name, PathKind.PRIVATE)  # checks the name
+        _check_queue(name)
+        manager = self._running
+        queue = self._local_queue(name)
+        return PrivateQueue(queue, manager.open(queue))
+
+    def delete(self, name: str) -> None:
+        """Delete a private queue; senders receive NackQueueDeleted for its messages if they asked for it.
+
+        Args:
+            name: as in its path name, without ``private$``.
+
+        Raises:
+            TransportError: the queue manager is closed, or the disk fails.
+        """
+        self._running.delete(self._local_queue(name))
         with self._lock:
-            number = self._numbers.setdefault(name.casefold(), _FIRST_NUMBER + len(self._numbers))
-        queue = LocalQueue(name=name, number=number)
-        return PrivateQueue(queue, self._running.open(queue))
+            self._numbers.pop(name.casefold(), None)
+            if self._store is not None:
+                self._store.remove_queue(name)
+
+    def _local_queue(self, name: str) -> LocalQueue:
+        """Return a queue with its number, which it keeps as long as it exists."""
+        with self._lock:
+            number = self._numbers.get(name.casefold())
+            if number is None and self._store is not None:
+                number = self._store.add_queue(name, _FIRST_NUMBER)
+            elif number is None:
+                number = max([_FIRST_NUMBER - 1, *self._numbers.values()]) + 1
+            self._numbers[name.casefold()] = number
+        return LocalQueue(name=name, number=number)
 
     def send(
         self,
@@ -200,6 +252,9 @@ class QueueManager:
         time_to_reach_queue: int | None = TIME_TO_REACH_QUEUE_S,
         time_to_be_received: int | None = None,
         acknowledge: Acknowledge | None = None,
+        recoverable: bool = False,
+        transactional: bool = False,
+        encrypted: bool = False,
         body_type: int = 0,
         application_tag: int = 0,
         correlation: MessageId = NO_MESSAGE,
@@ -217,6 +272,10 @@ class QueueManager:
             time_to_reach_queue: seconds until the message expires on its way; None: never.
             time_to_be_received: seconds until the message expires in its queue, too; None: never.
             acknowledge: acknowledgement to request: "reach", "receive" or None.
+            recoverable: True to store the message in the folder until the peer has stored it; it is on the
+                disk when `send` returns.
+            transactional: True is refused: transactions are not supported.
+            encrypted: True is refused: encryption is not supported.
             body_type: variant type (``VT_…``) of the body.
             application_tag: number of 32 bits for the receiver.
             correlation: identifier of the message that this one answers.
@@ -226,11 +285,13 @@ class QueueManager:
             ValueError: a format name that nothing can be sent to, or a value out of its limits.
             TransportError: too many messages wait, or the queue manager is closed.
         """
+        self._check_supported(recoverable=recoverable, transactional=transactional, encrypted=encrypted)
         target = _format_name(destination)
         requested = REQUESTED[acknowledge]
         message = Message(
             body=body,
             body_type=body_type,
+            delivery=DeliveryGuarantee.RECOVERABLE if recoverable else DeliveryGuarantee.EXPRESS,
             label=label,
             priority=priority,
             application_tag=application_tag,
@@ -246,6 +307,18 @@ class QueueManager:
         sent = _RegisteredMessage(str(target), acknowledge, self._sent)
         self._running.send(message, target, observer=sent)
         return sent
+
+    def _check_supported(self, *, recoverable: bool, transactional: bool, encrypted: bool) -> None:
+        """Refuse kinds of messages that cannot be sent.
+
+        Raises:
+            ValueError: naming the kind.
+        """
+        for is_wanted, kind in ((transactional, "transactional"), (encrypted, "encrypted")):
+            if is_wanted:
+                raise ValueError(f"{kind} messages are not supported: send an express or recoverable message")
+        if recoverable and self._folder is None:
+            raise ValueError("recoverable messages need a folder of the queue manager: give it one")
 
     def _own_queue(self, destination: FormatName) -> FormatName:
         """Return a name of the queue for acknowledgements.
@@ -302,6 +375,11 @@ class _RegisteredMessage(MessageDelivery):
         """Note the identifier, before an acknowledgement can arrive."""
         super().on_accepted(identifier)
         self._registry[identifier] = self
+
+
+def _check_queue(name: str) -> None:
+    """Raise ValueError if a text is no name of a queue."""
+    DirectFormatName(DirectProtocol.OS, "localhost", name, PathKind.PRIVATE)
 
 
 def _format_name(name: str | FormatName) -> FormatName:

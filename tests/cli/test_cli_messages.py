@@ -61,6 +61,24 @@ def test_receiving_ends_with_a_signal():
         assert process.wait(10) == 0
 
 
+@pytest.mark.slow
+def test_a_recoverable_message_is_kept_until_it_is_printed(alone, tmp_path):
+    port, body = str(free_port()), tmp_path / "body"
+    body.write_bytes(b"x")
+    sending = ("--body", str(body), "--port", port, "--recoverable", "--state", str(tmp_path / "sent"))
+    error = alone("send", ORDERS, *sending, "--label", "first", "--wait", "0.2", code=3).stderr
+    assert f"The message stays in {tmp_path / 'sent'}" in error
+    receiver = ("--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "received"), "-o", "json")
+    with receiving(*receiver, "--count", "2") as process:
+        alone("send", ORDERS, *sending, "--label", "other")
+        labels = {json.loads(process.stdout.readline())["label"] for _ in range(2)}
+        assert process.wait(10) == 0
+    assert labels == {"first", "other"}
+    assert "give --recoverable, too" in alone.error(
+        "send", ORDERS, "--body", str(body), "--state", str(tmp_path), code=2
+    )
+
+
 def test_nobody_listens(alone, tmp_path):
     body = tmp_path / "body"
     body.write_bytes(b"x")

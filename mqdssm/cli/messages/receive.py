@@ -4,12 +4,13 @@ import base64
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from mqdssm.cli.discovery.endpoints import endpoint
-from mqdssm.cli.messages.send import LISTEN, Port
+from mqdssm.cli.messages.send import LISTEN, Port, default_folder
 from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.cli.watch.ending import ending
 from mqdssm.model.packets import SESSION_PORT
@@ -26,33 +27,50 @@ Listen = Annotated[str, typer.Option("--listen", metavar="ADDRESS:PORT", help="A
 Count = Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after so many messages.")]
 
 
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Folder of the queue and its recoverable messages; only one command at a time can use it. "
+        "Default: one of this user and command.",
+    ),
+]
+
+
 def receive(
     run: CommandRun,
     *,
     queue: QueueName,
     listen: Listen = LISTEN,
     count: Count = None,
+    state: State = None,
     port: Port = SESSION_PORT,
 ) -> None:
     r"""Print the messages that arrive in a private queue of this command.
 
     The protocol is \[MS-MQQB]. The command runs until Ctrl-C.
-    The queue exists while the command runs. Other machines send to DIRECT=TCP:<address>\\private$\\QUEUE.
-    JSON output has one document in each line, with the body in base64.
+    Other machines send to DIRECT=TCP:<address>\\private$\\QUEUE. A recoverable message is removed from the
+    disk after it was printed: if the command is killed in between, the next one prints it again, with the
+    same id. JSON output has one document in each line, with the body in base64.
     """
     from mqdssm.messaging import QueueManager
 
     address = endpoint("--listen", listen, SESSION_PORT, any_port=True)
-    manager = QueueManager(listen=address, port=port)
+    folder = state or default_folder("receive")
+    manager = QueueManager(folder, listen=address, port=port, queues=(queue,))
     with ending() as end, manager:
         private_queue = manager.open(queue)
         end.stops(private_queue.close)
         host, listening_port = manager.listens_on or address
         run.output.note(f"listening on {host}:{listening_port}: Ctrl-C ends it")
-        for number, message in enumerate(private_queue, 1):
-            _print(run, message)
-            if number == count:
-                break
+        received = 0
+        while received != count:
+            with private_queue.receiving() as message:  # removed when it is printed
+                if message is None:
+                    break
+                _print(run, message)
+            received += 1
         manager.close(_FLUSH_S)
 
 

@@ -11,15 +11,22 @@ from mqdssm.cli import exits
 from mqdssm.cli.discovery.endpoints import endpoint
 from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.model.packets import SESSION_PORT
-from mqdssm.model.transport import BODY_BYTES_MAX, DEFAULT_PRIORITY, PRIORITY_MAX
+from mqdssm.model.transport import (
+    BODY_BYTES_MAX,
+    DEFAULT_PRIORITY,
+    PRIORITY_MAX,
+    TIME_TO_REACH_QUEUE_S,
+)
 
 if TYPE_CHECKING:
     from mqdssm.drivers.tcp_network import TcpSettings
+    from mqdssm.errors import NotDelivered
 
 LISTEN: Final = f"0.0.0.0:{SESSION_PORT}"
 WAIT_MAX_S: Final = 86_400.0
 _RETRY_S: Final = 1.0
 _RETRY_MAX_S: Final = 5.0
+_FLUSH_S: Final = 1.0  # for recoverable messages of earlier commands
 
 
 class AcknowledgeOption(StrEnum):
@@ -43,6 +50,22 @@ Ack = Annotated[
     AcknowledgeOption | None,
     typer.Option("--ack", help="Wait until the message is in its queue, or until a program receives it."),
 ]
+Recoverable = Annotated[
+    bool,
+    typer.Option(
+        "--recoverable",
+        help="Keep the message on the disk until the other queue manager has it on its own.",
+    ),
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Folder of recoverable messages; only one command at a time can use it. Default: one of this "
+        "user and command.",
+    ),
+]
 Wait = Annotated[
     float,
     typer.Option("--wait", min=0.1, max=WAIT_MAX_S, metavar="SECONDS", help="Longest time to wait."),
@@ -65,6 +88,8 @@ def send(
     body: Body,
     label: Label = "",
     priority: Priority = DEFAULT_PRIORITY,
+    recoverable: Recoverable = False,
+    state: State = None,
     ack: Ack = None,
     wait: Wait = 30.0,
     port: Port = SESSION_PORT,
@@ -73,25 +98,49 @@ def send(
     r"""Send a message to a private queue of MSMQ, and wait for its delivery.
 
     The protocol is \[MS-MQQB].
+    A recoverable message survives the end of this command and of the computer.
     Without --ack the other queue manager has taken the message, which may yet find no such queue. Exit code
     1: a negative acknowledgement, which is named. Exit code 3: not delivered within --wait seconds.
     """
+    from mqdssm.errors import NotDelivered
     from mqdssm.messaging import QueueManager
 
     content = _read(body)
+    if state is not None and not recoverable:
+        raise exits.UsageProblem("--state is for recoverable messages: give --recoverable, too")
     address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
-    with QueueManager(listen=address, port=port, settings=_settings(wait)) as manager:
+    folder = (state or default_folder("send")) if recoverable else None
+    with QueueManager(folder, listen=address, port=port, settings=_settings(wait)) as manager:
         sent = manager.send(
             format_name,
             content,
             label=label,
             priority=priority,
-            time_to_reach_queue=max(1, int(wait)),
+            recoverable=recoverable,
+            time_to_reach_queue=TIME_TO_REACH_QUEUE_S if recoverable else max(1, int(wait)),
             acknowledge=None if ack is None else ack.value,
         )
-        delivery = sent.wait(wait)
+        try:
+            delivery = sent.wait(wait)
+        except NotDelivered as error:
+            raise _kept(error, folder, is_sent=sent.is_sent) from error
+        manager.close(_FLUSH_S)
     document: dict[str, Any] = {"id": str(sent.identifier), "delivery": delivery.value}
     run.output.answer(document, f"{sent.identifier}  {delivery.value}")
+
+
+def default_folder(command: str) -> Path:
+    """Return the folder for recoverable messages of a command."""
+    return Path(typer.get_app_dir("mqdssm")) / "messages" / command
+
+
+def _kept(error: "NotDelivered", folder: Path | None, *, is_sent: bool) -> "NotDelivered":
+    """Add to an error that the message is kept, if it is."""
+    from mqdssm.errors import NotDelivered
+
+    if folder is None or is_sent:
+        return error
+    return NotDelivered(f"{error} The message stays in {folder}: the next recoverable message takes it along")
 
 
 def _read(body: Path) -> bytes:

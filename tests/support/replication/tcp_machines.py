@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
+from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
 from mqdssm.drivers.outgoing import Address
 from mqdssm.drivers.queue_manager import LocalQueueManager
@@ -49,10 +50,12 @@ class TcpMachines:
     def add(self, name: str, *, settings: TcpSettings = QUICK, **limits: Any) -> LocalQueueManager:
         """Start a queue manager; the others know it by name and identifier."""
         settings = replace(settings, **limits)
+        store = self._closing.enter_context(closing(MessageStore(self._folder / f"{name}.sqlite")))
         network = TcpNetwork(
             SocketAddress("127.0.0.1", 0),
             self._folder / f"{name}.numbers",
             LiveResolver(self.hosts),
+            store=store,
             settings=settings,
             clock=self.clock,
         )

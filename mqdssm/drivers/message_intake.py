@@ -1,0 +1,175 @@
+"""Messages that arrive: each is refused, dropped, or stored and put into its queue ([MS-MQQB] 3.1.5.8)."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, Protocol
+
+from mqdssm.drivers.authentication import Distrust, Verified, Verifier
+from mqdssm.drivers.inbox import LocalInbox
+from mqdssm.drivers.message_store import MessageStore, is_recoverable
+from mqdssm.drivers.threads import EventCounts
+from mqdssm.drivers.transport import Arrival, LocalQueue
+from mqdssm.errors import TransportError
+from mqdssm.model.names import FormatName
+from mqdssm.model.transport import (
+    AuthenticationLevel,
+    Message,
+    MessageClass,
+    MessageId,
+    is_acknowledgement,
+)
+
+log: Final = logging.getLogger(__name__)
+
+
+class ArrivingMessage(NamedTuple):
+    """Message that a carrier has brought.
+
+    Attributes:
+        message: the message.
+        on_settled: called with True when the message is stored, refused or dropped for ever, and with False
+            when it could not be stored; None: nobody waits for that.
+    """
+
+    message: Message
+    on_settled: Callable[[bool], None] | None = None
+
+
+class Answering(Protocol):
+    """Sender of acknowledgements: `mqdssm.drivers.queue_manager.LocalQueueManager`."""
+
+    def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
+        """Store the acknowledgement that a message asked for, if it did; return what sends it."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Messages of one batch that were accepted, and what is done when they are stored."""
+
+    arrivals: list[tuple[LocalInbox, Arrival]] = field(default_factory=list)
+    identifiers: set[tuple[int, MessageId]] = field(default_factory=set)
+    answers: list[tuple[Message, Callable[[], object]]] = field(default_factory=list)
+
+    def of(self, inbox: LocalInbox) -> list[Arrival]:
+        """Return the accepted messages of a queue."""
+        return [arrival for other, arrival in self.arrivals if other is inbox]
+
+    def drop_recoverable(self) -> None:
+        """Drop what could not be stored."""
+        self.arrivals = [entry for entry in self.arrivals if not is_recoverable(entry[1].message)]
+        self.answers = [entry for entry in self.answers if not is_recoverable(entry[0])]
+
+
+class MessageIntake:
+    """Acceptance of messages by a queue manager; used by its thread.
+
+    All recoverable messages of a batch are stored by one transaction, before they are put into their queues
+    and before the sender is told. If it fails they are dropped, and the sender sends them again.
+
+    Args:
+        find: finds the queue of a format name.
+        answering: sends acknowledgements.
+        verifier: verifies signatures; None: there are no queues that want them.
+        store: keeps recoverable messages; None: they are kept in memory.
+        clock: seconds since 1970.
+        counts: where dropped and refused messages are counted.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[FormatName | None], LocalInbox | None],
+        answering: Answering,
+        *,
+        verifier: Verifier | None,
+        store: MessageStore | None,
+        clock: Callable[[], float],
+        counts: EventCounts,
+    ) -> None:
+        self._find, self._answering = find, answering
+        self._verifier, self._store, self._clock, self._counts = verifier, store, clock, counts
+
+    def process(self, arriving: Sequence[ArrivingMessage]) -> None:
+        """Handle the messages of a batch in their order."""
+        pending = deque(arriving)
+        batch = _Batch()
+        store = self._store if any(is_recoverable(entry.message) for entry in arriving) else None
+        is_stored = True
+        try:
+            with nullcontext() if store is None else store.transaction():
+                while pending:
+                    self._take_in(pending[0].message, batch, store)
+                    pending.popleft()
+        except TransportError as error:
+            log.warning("recoverable messages are dropped, and will be sent again: %s", error)
+            self._counts.add("dropped: could not be stored")
+            is_stored = False
+            batch.drop_recoverable()
+            for entry in pending:
+                if not is_recoverable(entry.message):
+                    self._take_in(entry.message, batch, None)
+        for inbox, arrival in batch.arrivals:
+            inbox.put(arrival)
+        for _, answer in batch.answers:
+            answer()
+        for entry in arriving:
+            if entry.on_settled is not None:
+                entry.on_settled(is_stored or not is_recoverable(entry.message))
+
+    def _take_in(self, message: Message, batch: _Batch, store: MessageStore | None) -> None:
+        """Accept a message, or refuse or drop it."""
+        verdict = self._examine(message, batch)
+        if isinstance(verdict, Distrust):
+            log.info("a message is dropped: %s", verdict.value)
+        elif isinstance(verdict, MessageClass):
+            self._counts.add(f"refused: {verdict.name}")
+            batch.answers.append((message, self._answering.prepare(message, verdict)))
+        elif verdict is not None:
+            inbox, arrival = verdict
+            batch.arrivals.append(verdict)
+            batch.identifiers.add((inbox.queue.number, message.identifier))
+            if store is not None and is_recoverable(message):
+                store.add_arrived(inbox.queue.number, arrival)
+            reached = self._answering.prepare(message, MessageClass.ACK_REACH_QUEUE)
+            batch.answers.append((message, reached))
+
+    def _examine(
+        self, message: Message, batch: _Batch
+    ) -> tuple[LocalInbox, Arrival] | MessageClass | Distrust | None:
+        """Return queue and arrival, or the reason of a refusal; None: it came before ([MS-MQQB] 3.1.5.8)."""
+        inbox = self._find(message.destination)
+        if inbox is None:
+            return MessageClass.NACK_BAD_DEST_QUEUE
+        deadline = message.reach_deadline
+        if deadline is not None and deadline <= self._clock():
+            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        verdict = self._verify(message, inbox.queue)
+        is_good = not isinstance(verdict, Distrust) or verdict is Distrust.REPLAYED
+        if is_good and self._has_come(message, inbox, batch):
+            self._counts.add("dropped: came twice")
+            return None
+        if isinstance(verdict, Distrust):
+            self._counts.add(f"distrusted: {verdict.value}")
+            return MessageClass.NACK_BAD_SIGNATURE if verdict.is_bad_signature else verdict
+        level = verdict.level if verdict else AuthenticationLevel.NONE
+        sender = verdict.sender if verdict else None
+        arrival = Arrival(message=replace(message, authentication_level=level), sender=sender)
+        if not inbox.has_room(arrival, batch.of(inbox)):
+            return MessageClass.NACK_QUEUE_EXCEED_QUOTA
+        return inbox, arrival
+
+    def _has_come(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
+        """Return True if a queue has had the message, also before a restart if it is recoverable."""
+        number, identifier = inbox.queue.number, message.identifier
+        if (number, identifier) in batch.identifiers or inbox.has_had(identifier):
+            return True
+        return self._store is not None and is_recoverable(message) and self._store.has_had(number, identifier)
+
+    def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
+        """Verify the signature of a message; None if it needs no signature and has none."""
+        needed = queue.authenticated and not is_acknowledgement(message.message_class)
+        if self._verifier is None or not (needed or message.signature):
+            return None
+        return self._verifier.verify(message, self._clock())

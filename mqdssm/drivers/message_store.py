@@ -1,0 +1,289 @@
+"""Recoverable messages of a queue manager in a SQLite database.
+
+A message that is sent stays here until the peer has stored it, one that has arrived until a program receives
+it. Identifiers of arrived messages stay longer: peers send a message again whose acknowledgement was lost
+([MS-MQQB] 3.1.5.8.1, 3.1.5.8.7; decisions T48 to T50).
+"""
+
+import json
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final
+from uuid import uuid4
+
+from mqdssm.drivers.keyring import TrustedSender
+from mqdssm.drivers.transport import Arrival
+from mqdssm.errors import ConfigError, DecodeError, TransportError
+from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.names import PrivateFormatName
+from mqdssm.model.packet_messages import message_of, packet_of
+from mqdssm.model.packets import UserPacket
+from mqdssm.model.replication import Service
+from mqdssm.model.transport import AuthenticationLevel, DeliveryGuarantee, Message, MessageId
+from mqdssm.wire.keys import PublicKeys
+from mqdssm.wire.mqqb import decode_packet, encode_packet
+
+KNOWN_MAX: Final = 1_000_000
+"""Identifiers of recoverable messages by which second copies are known: some 100 MB (decision T50)."""
+_PRUNE_EVERY: Final = 1_000  # messages
+_VERSION: Final = 1
+_BUSY_S: Final = 5.0
+_SCHEMA: Final = """
+CREATE TABLE identity (identifier BLOB NOT NULL);
+CREATE TABLE queue (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE sent (place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL UNIQUE,
+    packet BLOB NOT NULL);
+CREATE TABLE arrived (place INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, source BLOB NOT NULL,
+    number INTEGER NOT NULL, packet BLOB NOT NULL, level INTEGER NOT NULL, sender TEXT,
+    UNIQUE (queue, source, number));
+CREATE TABLE known (place INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, source BLOB NOT NULL,
+    number INTEGER NOT NULL, UNIQUE (queue, source, number));
+"""
+
+
+def is_recoverable(message: Message) -> bool:
+    """Return True if a message has to survive a restart."""
+    return message.delivery is DeliveryGuarantee.RECOVERABLE
+
+
+class MessageStore:
+    """Recoverable messages in a file; thread-safe.
+
+    Each method that changes something returns when the change is on the disk, except `forget` and within
+    `transaction`. Only one queue manager may use the file: `MessageNumbers` locks their folder.
+
+    Args:
+        file: database; it is made with mode 0600.
+        known_max: identifiers by which second copies are known; the oldest are dropped.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+
+    def __init__(self, file: Path, *, known_max: int = KNOWN_MAX) -> None:
+        self._file, self._known_max = file, known_max
+        self._lock: Final = RLock()
+        self._depth = 0
+        self._added = 0
+        self._forgotten: Final[deque[int]] = deque()
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            self._database = sqlite3.connect(
+                file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._database.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"{file} cannot be used for messages: {error}: name another folder, or remove the file, with "
+                "the messages in it"
+            ) from error
+
+    def _prepare(self) -> None:
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = FULL")
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._database.executescript(f"BEGIN; {_SCHEMA}; PRAGMA user_version = {_VERSION}; COMMIT;")
+        elif version != _VERSION:
+            raise sqlite3.DatabaseError(f"it has version {version}, and {_VERSION} is expected")
+
+    def close(self) -> None:
+        """Close the file, after what was forgotten is removed."""
+        with suppress(TransportError):
+            self.flush()
+        with self._lock:
+            self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes of the block, or none of them; they are on the disk at its end.
+
+        Raises:
+            TransportError: the disk is full or fails; nothing is changed.
+        """
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            self._depth = 1
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield
+                self._database.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise TransportError(f"{self._file}: messages cannot be stored: {error}") from error
+            finally:
+                self._depth = 0
+                if self._database.in_transaction:
+                    with suppress(sqlite3.Error):
+                        self._database.execute("ROLLBACK")
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._database.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise TransportError(f"{self._file}: messages cannot be read: {error}") from error
+
+    def _change(self, statement: str, *values: Any) -> None:
+        with self.transaction():
+            self._database.execute(statement, values)
+
+    # --- identity and queues
+
+    def identifier(self) -> Guid:
+        """Return the QueueManager.Identifier that belongs to the file; the first call makes one.
+
+        Raises:
+            TransportError: the file cannot be read or written.
+        """
+        with self.transaction():
+            if not self._rows("SELECT identifier FROM identity"):
+                self._change("INSERT INTO identity VALUES (?)", bytes(Guid.of(uuid4())))
+            return Guid(self._rows("SELECT identifier FROM identity")[0][0])
+
+    def queues(self) -> dict[str, int]:
+        """Return the numbers of all private queues, by name in small letters."""
+        return dict(self._rows("SELECT name, number FROM queue"))
+
+    def add_queue(self, name: str, first_number: int) -> int:
+        """Return the number of a private queue; a new queue gets the next number, at least `first_number`."""
+        with self.transaction():
+            key = name.casefold()
+            if key not in self.queues():
+                ((highest,),) = self._rows("SELECT max(number) FROM queue")
+                number = max(first_number, (highest or 0) + 1)
+                self._change("INSERT INTO queue VALUES (?, ?)", number, key)
+            return self.queues()[key]
+
+    def remove_queue(self, name: str) -> None:
+        """Remove a private queue; its messages must have left it."""
+        self._change("DELETE FROM queue WHERE name = ?", name.casefold())
+
+    # --- messages that are sent
+
+    def add_sent(self, message: Message) -> None:
+        """Store a message until `forget` names it."""
+        self._change(
+            "INSERT INTO sent (number, packet) VALUES (?, ?)", message.identifier.number, _packet(message)
+        )
+
+    def sent(self) -> list[Message]:
+        """Return the messages that have not been forgotten, in the order in which they were stored."""
+        self.flush()
+        return [self._message(packet) for (packet,) in self._rows("SELECT packet FROM sent ORDER BY place")]
+
+    def forget(self, identifier: MessageId) -> None:
+        """Remove a sent message at the next `flush`; does not wait."""
+        self._forgotten.append(identifier.number)
+
+    def flush(self) -> None:
+        """Remove the messages that `forget` named."""
+        if not self._forgotten:
+            return
+        with self.transaction():
+            numbers = [(number,) for number in tuple(self._forgotten)]
+            self._database.executemany("DELETE FROM sent WHERE number = ?", numbers)
+            for _ in numbers:
+                self._forgotten.popleft()
+
+    # --- messages that have arrived
+
+    def has_had(self, queue: int, identifier: MessageId) -> bool:
+        """Return True if a message with this identifier was stored for a queue."""
+        query = "SELECT 1 FROM known WHERE queue = ? AND source = ? AND number = ?"
+        return bool(self._rows(query, queue, *_key(identifier)))
+
+    def add_arrived(self, queue: int, arrival: Arrival) -> None:
+        """Store a message until `remove_arrived`."""
+        message = arrival.message
+        key = (queue, *_key(message.identifier))
+        with self.transaction():
+            self._change(
+                "INSERT OR IGNORE INTO arrived (queue, source, number, packet, level, sender) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                *(*key, _packet(message), int(message.authentication_level), _sender_text(arrival.sender)),
+            )
+            self._change("INSERT OR IGNORE INTO known (queue, source, number) VALUES (?, ?, ?)", *key)
+            self._added += 1
+            if self._added % _PRUNE_EVERY == 1:
+                self._change(
+                    "DELETE FROM known WHERE place <= (SELECT max(place) FROM known) - ?", self._known_max
+                )
+
+    def arrived(self, queue: int) -> list[Arrival]:
+        """Return the stored messages of a queue, in the order of their arrival."""
+        rows = self._rows("SELECT packet, level, sender FROM arrived WHERE queue = ? ORDER BY place", queue)
+        return [
+            Arrival(message=self._message(packet, level), sender=_sender(sender))
+            for packet, level, sender in rows
+        ]
+
+    def remove_arrived(self, queue: int, identifier: MessageId) -> None:
+        """Remove a message; its identifier stays known."""
+        self._change(
+            "DELETE FROM arrived WHERE queue = ? AND source = ? AND number = ?", queue, *_key(identifier)
+        )
+
+    def _message(self, data: bytes, level: int = AuthenticationLevel.NONE) -> Message:
+        """Return a stored message.
+
+        Raises:
+            TransportError: it is damaged.
+        """
+        try:
+            packet = decode_packet(data)
+            if isinstance(packet, UserPacket):
+                return replace(message_of(packet), authentication_level=AuthenticationLevel(level))
+        except (DecodeError, ValueError) as error:
+            raise TransportError(f"{self._file}: a stored message is damaged: {error}") from error
+        raise TransportError(f"{self._file}: a stored message is damaged: it is no user message")
+
+
+def _packet(message: Message) -> bytes:
+    """Return a message as a packet; `Message.authentication_level` is not in it."""
+    destination = message.destination
+    host = Guid.of(destination.guid) if isinstance(destination, PrivateFormatName) else NULL_GUID
+    return encode_packet(packet_of(message, queue_manager_address=host))
+
+
+def _key(identifier: MessageId) -> tuple[bytes, int]:
+    return bytes(identifier.source), identifier.number
+
+
+def _sender_text(sender: TrustedSender | None) -> str | None:
+    """Return a sender as JSON: its signature cannot be verified again after a restart."""
+    if sender is None:
+        return None
+    return json.dumps(
+        {
+            "machine_name": sender.machine_name,
+            "service": int(sender.service),
+            "keys": bytes(PublicKeys(sender.keys)).hex(),
+            "machine_id": None if sender.machine_id is None else str(sender.machine_id),
+            "site_id": None if sender.site_id is None else str(sender.site_id),
+        }
+    )
+
+
+def _sender(text: str | None) -> TrustedSender | None:
+    if text is None:
+        return None
+    fields: dict[str, Any] = json.loads(text)
+    return TrustedSender(
+        machine_name=fields["machine_name"],
+        service=Service(fields["service"]),
+        keys=PublicKeys.from_bytes(bytes.fromhex(fields["keys"])).keys,
+        machine_id=None if fields["machine_id"] is None else Guid.parse(fields["machine_id"]),
+        site_id=None if fields["site_id"] is None else Guid.parse(fields["site_id"]),
+    )

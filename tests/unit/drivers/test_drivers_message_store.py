@@ -1,0 +1,155 @@
+"""Recoverable messages in a file: all of them come back, in their order, until they are removed."""
+
+import sqlite3
+import stat
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from support.replication.queue_managers import guid_of, sender_of
+
+from mqdssm.drivers.message_store import MessageStore
+from mqdssm.drivers.transport import Arrival
+from mqdssm.errors import ConfigError, TransportError
+from mqdssm.model.transport import (
+    Acknowledgements,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    Message,
+    MessageId,
+    notification_queue,
+    own_replication_queue,
+    replication_queue,
+)
+
+LEFT = guid_of("LEFT")
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "messages.sqlite"
+
+
+@pytest.fixture
+def store(file):
+    with closing(MessageStore(file)) as made:
+        yield made
+
+
+def message(number: int, **changes: object) -> Message:
+    made = Message(
+        body=b"body %d" % number,
+        label="Order",
+        delivery=DeliveryGuarantee.RECOVERABLE,
+        acknowledgements=Acknowledgements.FULL_RECEIVE,
+        administration_queue=own_replication_queue(LEFT),
+        identifier=MessageId(LEFT, number),
+        sent_at=1_700_000_000,
+        destination=replication_queue("RIGHT"),
+    )
+    return replace(made, **changes)
+
+
+def reopened(store: MessageStore, file) -> MessageStore:
+    store.close()
+    return MessageStore(file)
+
+
+def test_sent_messages_come_back_in_their_order_until_they_are_forgotten(store, file):
+    messages = [message(number) for number in (7, 0xFFFF_FFFF, 0)]
+    messages.append(message(1, destination=notification_queue(guid_of("RIGHT"))))
+    for sent in messages:
+        store.add_sent(sent)
+    with closing(reopened(store, file)) as again:
+        assert again.sent() == messages
+        again.forget(messages[1].identifier)
+        assert again.sent() == [messages[0], *messages[2:]]
+        again.forget(messages[0].identifier)
+    with closing(MessageStore(file)) as third:
+        assert third.sent() == messages[2:], "closing removes what was forgotten"
+
+
+def test_arrived_messages_come_back_with_their_senders(store, file):
+    unsigned = Arrival(message=message(1), sender=None)
+    sender = replace(sender_of("LEFT"), site_id=guid_of("SITE"))
+    level = AuthenticationLevel.SIG20
+    signed = Arrival(message=message(2, authentication_level=level), sender=sender)
+    nameless = Arrival(message=message(3), sender=replace(sender, machine_id=None, site_id=None))
+    for arrival in (unsigned, signed, nameless):
+        store.add_arrived(8, arrival)
+    store.add_arrived(9, unsigned)
+    with closing(reopened(store, file)) as again:
+        assert again.arrived(8) == [unsigned, signed, nameless]
+        again.remove_arrived(8, signed.message.identifier)
+        assert again.arrived(8) == [unsigned, nameless]
+        assert again.arrived(9) == [unsigned]
+        assert again.has_had(8, signed.message.identifier), "also after it was received"
+        assert not again.has_had(10, signed.message.identifier)
+
+
+def test_the_oldest_identifiers_are_dropped(file):
+    with closing(MessageStore(file, known_max=1500)) as store, store.transaction():
+        for number in range(3001):
+            store.add_arrived(8, Arrival(message=message(number), sender=None))
+        assert store.has_had(8, MessageId(LEFT, 1600))
+        assert not store.has_had(8, MessageId(LEFT, 1400))
+
+
+def test_identity_and_queues_stay(store, file):
+    identifier = store.identifier()
+    assert [store.add_queue(name, 8) for name in ("Orders", "answers", "ORDERS")] == [8, 9, 8]
+    store.remove_queue("Orders")
+    assert store.add_queue("late", 8) == 10
+    with closing(reopened(store, file)) as again:
+        assert again.identifier() == identifier
+        assert again.queues() == {"answers": 9, "late": 10}
+
+
+def test_a_transaction_is_whole(store):
+    def add_twice() -> None:
+        with store.transaction():
+            store.add_sent(message(1))
+            store.add_sent(message(1))
+
+    def fail() -> None:
+        with store.transaction():
+            store.add_sent(message(2))
+            raise KeyError
+
+    with pytest.raises(TransportError, match="messages cannot be stored: UNIQUE"):
+        add_twice()
+    with pytest.raises(KeyError):
+        fail()
+    assert store.sent() == []
+    store.add_sent(message(3))
+    assert store.sent() == [message(3)]
+
+
+def test_files_that_cannot_be_used(tmp_path, file):
+    file.write_bytes(b"no database" * 100)
+    with pytest.raises(ConfigError, match=r"messages\.sqlite cannot be used for messages"):
+        MessageStore(file)
+    with pytest.raises(ConfigError, match="cannot be used for messages"):
+        MessageStore(tmp_path / "missing" / "messages.sqlite")
+    other = tmp_path / "other"
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(ConfigError, match="version 99"):
+        MessageStore(other)
+
+
+def test_a_damaged_message_is_reported(store, file):
+    store.add_sent(message(1))
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE sent SET packet = x'00'")
+        database.commit()
+    with pytest.raises(TransportError, match="a stored message is damaged"):
+        store.sent()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+def test_others_cannot_read_messages(store, file):
+    store.add_sent(message(1))
+    for each in file.parent.glob("messages.sqlite*"):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o600, each
