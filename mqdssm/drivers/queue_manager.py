@@ -294,7 +294,11 @@ class LocalQueueManager:
             self._give_up(message, MessageClass.NACK_PURGED)
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until no message waits for another machine; return False if some do after `timeout_s`."""
+        """Wait until no message waits for another machine.
+
+        Returns:
+            False if some messages still wait after `timeout_s` seconds.
+        """
         with self._lock:
             return self._lock.wait_for(lambda: self._closed or not self._outgoing.addresses, timeout_s)
 

@@ -165,7 +165,11 @@ class QueueManager:
             self._closing.close()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until no message waits for another machine; return False if some do after `timeout_s`."""
+        """Wait until no message waits for another machine.
+
+        Returns:
+            False if some messages still wait after `timeout_s` seconds.
+        """
         return self._running.flush(timeout_s)
 
     def __enter__(self) -> Self:
@@ -217,7 +221,9 @@ class QueueManager:
         return PrivateQueue(queue, manager.open(queue))
 
     def delete(self, name: str) -> None:
-        """Delete a private queue; senders receive NackQueueDeleted for its messages if they asked for it.
+        """Delete a private queue and its messages.
+
+        Senders receive NackQueueDeleted if they asked for it.
 
         Args:
             name: as in its path name, without ``private$``.
