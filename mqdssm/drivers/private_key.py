@@ -14,6 +14,7 @@ from mqdssm.wire.keys import KeyAlgorithm, PublicKey, PublicKeys
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 KEY_BITS: Final = 2048
@@ -119,9 +120,7 @@ class PrivateKey:
 
     def sign(self, data: bytes, algorithm: HashAlgorithm) -> bytes:
         """Sign bytes with PKCS #1 1.5; the signature is little-endian, as in CryptoAPI (decision R57)."""
-        from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415  heavy, seldom needed
-
-        return self._key.sign(data, padding.PKCS1v15(), _hash(algorithm))[::-1]
+        return self._key.sign(data, _padding(), _hash(algorithm))[::-1]
 
     def __repr__(self) -> str:
         return f"PrivateKey({self._key.key_size} bits, ***)"
@@ -133,13 +132,21 @@ class PrivateKey:
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:
     """Return True if `PrivateKey.sign` made the signature, for this public key and these bytes."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
-    from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415
 
     try:
-        key.verify(signature[::-1], data, padding.PKCS1v15(), _hash(algorithm))
+        key.verify(signature[::-1], data, _padding(), _hash(algorithm))
     except InvalidSignature:
         return False
     return True
+
+
+@cache
+def _padding() -> "PKCS1v15":
+    from cryptography.hazmat.primitives.asymmetric.padding import (  # noqa: PLC0415  heavy, seldom needed
+        PKCS1v15,
+    )
+
+    return PKCS1v15()
 
 
 @cache

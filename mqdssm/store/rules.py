@@ -98,7 +98,7 @@ def replicated(
 
     An object without any of these has its identifier, since a change needs a property (decision R19).
     """
-    pairs = tuple((propid, values[propid]) for propid in CHANGED[object_type] if propid in values)
+    pairs = tuple([(propid, values[propid]) for propid in CHANGED[object_type] if propid in values])
     return pairs or ((IDENTITY[object_type], identifier),)
 
 
@@ -220,7 +220,7 @@ def bytes_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
     """
     size = _CHANGE_BYTES
     for _, value in properties:
-        size += _PROPID_BYTES + _value_bytes(value)
+        size += _PROPID_BYTES + (_INTEGER_BYTES if isinstance(value, int) else _value_bytes(value))
     return size
 
 

@@ -1,6 +1,7 @@
 """Changes and sequence numbers that neighbours are sent ([MC-MQDSRP] 3.3.7.2, 3.3.6.1)."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from mqdssm.engines.replication.properties import size_of_change
 from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
@@ -10,6 +11,8 @@ from mqdssm.model.messages import (
     PartitionSeqNumbers,
     SeqNumberHeader,
 )
+
+_NO_NUMBERS: Final = SeqNumberHeader()
 
 
 def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
@@ -49,20 +52,20 @@ def send_to_all(server: ReplicaState) -> None:
 
 def send(server: ReplicaState, neighbor: Neighbor) -> None:
     """Send Change Propagation (3.3.7.2): the neighbour's waiting changes, and at intervals our numbers."""
-    header = SeqNumberHeader()
+    header = _NO_NUMBERS
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
     if since is None or not 0 <= since < server.settings.header_s:  # the clock may be set back
         header = _header(server, neighbor)
         neighbor.header_at = server.now
+    if not neighbor.available and not header.partition_seq_numbers:
+        return
     waiting, neighbor.available = neighbor.available, []
-    parts = list(split_changes(server, waiting))
-    if not parts and header.partition_seq_numbers:
-        parts = [()]
+    parts = list(split_changes(server, waiting)) or [()]
     for number, part in enumerate(parts, start=1):
         message = ChangePropagationMessage(
             site_id=server.settings.site_id,
             directory_changes=part,
-            seq_number_header=header if number == len(parts) else SeqNumberHeader(),
+            seq_number_header=header if number == len(parts) else _NO_NUMBERS,
         )
         server.send(neighbor.name, message, acks=False)
 

@@ -56,7 +56,8 @@ def get_roles(properties: Properties) -> Service | None:
 
 def has_role(properties: Properties, role: Service) -> bool:
     """Return True if a machine has one of these roles."""
-    return bool((get_roles(properties) or Service.NONE) & role)
+    value = get_value(properties, Propid.QM_SERVICE)
+    return isinstance(value, int) and int(value) & int(role) != 0
 
 
 def get_guid(properties: Properties, propid: Propid) -> Guid | None:
@@ -123,7 +124,8 @@ def type_of(change: DirectoryChange) -> ObjectType | None:
 def size_of_change(change: DirectoryChange) -> int:
     """Estimate the octets of a directory change ([MC-MQDSRP] 2.2.4), rather too high than too low."""
     name = 2 * len(change.path_name or "")
-    return _CHANGE_BYTES + name + sum(_PROPERTY_BYTES + size_of(value) for _, value in change.properties)
+    sizes = [size_of(value) for _, value in change.properties]
+    return _CHANGE_BYTES + name + _PROPERTY_BYTES * len(sizes) + sum(sizes)
 
 
 def size_of(value: PropertyValue) -> int:

@@ -5,7 +5,7 @@ An operation of several steps has several writes, each of which may be the last 
 new one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -239,7 +239,7 @@ class MemoryStore:
         named = self._kept.named(object_type, change.path_name or "")
         mine = [candidate for candidate in named if candidate.partition_id == change.partition_id]
         stored_object = _newest(
-            candidate for candidate in mine if candidate.seq_number < change.seq_number
+            [candidate for candidate in mine if candidate.seq_number < change.seq_number]
         ) or _newest(mine)
         return None if stored_object is None else stored_object.identifier
 
@@ -264,15 +264,18 @@ class MemoryStore:
 
     def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
         objects: Iterable[StoredObject] = ()
+        partition_id = operation.partition_id
         if operation.identifier is not None:
-            objects = self._kept.everywhere(operation.identifier)
+            objects = self._kept.everywhere(operation.identifier, partition_id)
         elif operation.path_name is not None:
             objects = self._kept.named(operation.object_type, operation.path_name)
         newest = _newest(
-            stored_object
-            for stored_object in objects
-            if stored_object.object_type is operation.object_type
-            and operation.partition_id in {None, stored_object.partition_id}
+            [
+                stored_object
+                for stored_object in objects
+                if stored_object.object_type is operation.object_type
+                and (partition_id is None or partition_id == stored_object.partition_id)
+            ]
         )
         return _NOT_READ if newest is None else newest.read()
 
@@ -443,8 +446,7 @@ def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNu
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
 
-def _newest(objects: Iterable[StoredObject]) -> StoredObject | None:
-    candidates = list(objects)
+def _newest(candidates: Sequence[StoredObject]) -> StoredObject | None:
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
     return max(

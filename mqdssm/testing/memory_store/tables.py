@@ -169,8 +169,11 @@ class StoredTables:
         """Return the objects of a type with a path name, in any case and partition; empty: none."""
         return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 
-    def everywhere(self, identifier: Guid) -> list[StoredObject]:
-        """Return the objects with an identifier: at most one in each partition."""
+    def everywhere(self, identifier: Guid, partition_id: Guid | None = None) -> list[StoredObject]:
+        """Return the objects with an identifier, in all partitions or one: at most one in each partition."""
+        if partition_id is not None:
+            stored_object = self.shelf(partition_id).objects.get(identifier)
+            return [] if stored_object is None else [stored_object]
         return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
 
     def save_partition(self, state: DirectoryPartition) -> None:

@@ -353,15 +353,15 @@ class SimulatedServer:
 
     def _perform(self, token: int, operation: Operation) -> Performed | None:
         """Perform an operation, with faults; return its result, or None if it comes later or not at all."""
-        if self._crashes_in(operation):
+        faults = self.faults
+        if self._planned_crash is not None and self._crashes_in(operation):
             self.crash()
             return None
-        if self._is_lost(operation):
+        if faults.flaky and self._is_lost(operation):
             self._later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
             return None
-        if self._is_failing(operation):
+        if faults.failing and self._is_failing(operation):
             return Performed(token=token, result=self._fail(operation))
-        faults = self.faults
         if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
             self._slowly(token, operation)
             return None
@@ -447,16 +447,18 @@ class SimulatedServer:
                 return None
             if isinstance(result, ops.Applied) and result.status == Hresult.MQ_OK:
                 result = stopped or result
-            result = self.damage.doubt(operation, result)
         if result is None:
             raise Violation(f"{self.name}: {operation} has no result")
+        is_recovery = isinstance(operation, ops.Recover)
+        if is_recovery and possible is not None:
+            result = self.damage.doubt(operation, result)
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} = {describe(result)}")
         if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:
             self._world.torn(self, operation)
         if not isinstance(result, ops.Failed):
             self._world.performed(self, operation, result)
-        return self.damage.hide(operation, result, self.store)
+        return self.damage.hide(operation, result, self.store) if is_recovery else result
 
     def say(self, text: str) -> None:
         """Write a line about the server to the trace."""
