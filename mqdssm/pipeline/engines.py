@@ -175,9 +175,9 @@ class JobEngine:
             SparkFailed: Spark itself failed, while the context lasts.
         """
         if self.is_local:
-            local = LocalRunner(self.workers)
-            log.info("%s: local engine, up to %d workers", app, local.workers)
-            yield local
+            with LocalRunner(self.workers) as local:
+                log.info("%s: local engine, up to %d workers", app, local.workers)
+                yield local
             return
         log.info("%s: Spark", app)
         started = _spark_engine().runner(

@@ -21,11 +21,11 @@ import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, Final, Never, cast
+from typing import Any, BinaryIO, Final, Never, Self, cast
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.runner import (
@@ -37,7 +37,7 @@ from mqdssm.pipeline.runner import (
     WorkerFailed,
     without_collector,
 )
-from mqdssm.pipeline.worker import GRACE_S, number_in, receive, send, send_number
+from mqdssm.pipeline.worker import END_OF_WORK, GRACE_S, number_in, receive, send, send_number
 
 END_WAIT_S: Final = GRACE_S + 2.0
 """Seconds for a worker to exit after the end of its input, before it is killed."""
@@ -67,7 +67,7 @@ class WorkerProcess:
         Raises:
             OSError: the system cannot start it.
         """
-        self._is_ready = False
+        self._has_path = self._is_ready = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `end`
         environment = {name: value for name, value in os.environ.items() if name != _WITHHELD}
         try:
@@ -91,13 +91,16 @@ class WorkerProcess:
         return self._process.pid
 
     def prepare(self, work: bytes) -> None:
-        """Send the pickled work, before the first piece.
+        """Send a pickled work, before its first piece; for a further work after `finish`.
 
         Raises:
             WorkerDiedError: the process has ended.
         """
+        self._is_ready = False
         try:
-            self._stdin.write(pickle.dumps(sys.path))
+            if not self._has_path:
+                self._stdin.write(pickle.dumps(sys.path))
+                self._has_path = True
             send(self._stdin, work)
         except (OSError, ValueError) as error:
             raise WorkerDiedError(self._why()) from error
@@ -119,6 +122,23 @@ class WorkerProcess:
         if message is None:
             raise WorkerDiedError(self._why())
         return number_in(message)[1]
+
+    def finish(self) -> bool:
+        """Let the process close the resources of its work, and wait for it.
+
+        Returns:
+            True if another work may be sent; False if the process has ended.
+        """
+        message = None
+        with contextlib.suppress(OSError, ValueError):  # ValueError: as in `ask`
+            send_number(self._stdin, END_OF_WORK)
+            message = receive(self._stdout)
+        return message is not None and number_in(message)[0] == END_OF_WORK
+
+    @property
+    def is_alive(self) -> bool:
+        """True if the process has not ended."""
+        return self._process.poll() is None
 
     def release(self) -> None:
         """Close the input of the process, so that it ends.
@@ -266,6 +286,9 @@ class LocalRunner:
     time. Signals that raise an exception in the caller's thread, as Ctrl-C does, stop the pieces at a safe
     place (decision M110). Workers end by themselves when this process is killed.
 
+    As a context manager it keeps workers for the next job (decision M98), until the context ends. Otherwise
+    they end with their job.
+
     Args:
         workers: number of processes; None: as many as the machine has cores and memory for.
 
@@ -277,6 +300,18 @@ class LocalRunner:
         if workers is not None and workers < 1:
             raise ConfigError("one worker at least is needed")
         self.workers: Final = workers or default_workers()
+        self._idle: _IdleWorkers | None = None
+
+    def __enter__(self) -> Self:
+        """Keep workers from now on."""
+        self._idle = _IdleWorkers()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the workers that were kept."""
+        if self._idle is not None:
+            self._idle.end()
+            self._idle = None
 
     def concurrency(self, count: int, *, is_small: bool = False) -> int:
         """See `Runner`."""
@@ -294,7 +329,7 @@ class LocalRunner:
         count = self.concurrency(len(job.names), is_small=job.is_small)
         if count == 1:
             return _run_here(job, callback, stop)
-        return _Pool(job, count).run(callback, stop)
+        return _Pool(job, count, self._idle).run(callback, stop)
 
 
 def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
@@ -310,6 +345,56 @@ def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
     return results
 
 
+class _IdleWorkers:
+    """Worker processes between two jobs of a runner."""
+
+    def __init__(self) -> None:
+        self._workers: list[WorkerProcess] = []
+
+    def take(self) -> WorkerProcess | None:
+        """Remove a worker and return it; None if there is none."""
+        while self._workers:
+            worker = self._workers.pop()
+            if worker.is_alive:
+                return worker
+            _end_workers([worker])
+        return None
+
+    def put(self, workers: Sequence[WorkerProcess]) -> None:
+        """Keep workers that have finished their work."""
+        self._workers += workers
+
+    def end(self) -> None:
+        """End all workers."""
+        workers, self._workers = self._workers, []
+        _end_workers(workers)
+
+
+def _end_workers(workers: Sequence[WorkerProcess], threads: Sequence[threading.Thread] = ()) -> None:
+    """Ask processes to end.
+
+    Processes are killed after `END_WAIT_S` or on a second interrupt.
+
+    Args:
+        workers: the processes.
+        threads: those that wait for the processes.
+    """
+    deadline = time.monotonic() + END_WAIT_S
+    try:
+        for worker in workers:
+            worker.release()
+        for worker in workers:
+            worker.end(deadline - time.monotonic())
+    finally:
+        for worker in workers:
+            worker.end(0.0)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        for worker in workers:
+            worker.close()
+
+
 class _Pool:
     """Worker processes of one job.
 
@@ -318,9 +403,12 @@ class _Pool:
     Args:
         job: pieces to do.
         count: number of processes.
+        idle: processes of earlier jobs, and place for those of this one; None: they end with the job.
     """
 
-    def __init__(self, job: Job, count: int) -> None:
+    def __init__(self, job: Job, count: int, idle: _IdleWorkers | None = None) -> None:
+        self._idle = idle
+        self._finished: list[WorkerProcess] = []
         self._names = job.names
         self._work = pickle.dumps(job.work)
         self._waiting = deque(range(len(job.names)))
@@ -345,9 +433,11 @@ class _Pool:
                     continue
                 deliver(results)
                 on_done(results.done, len(self._names))
+            values = results.values()
+            self._keep()
         finally:
             self._end()
-        return results.values()
+        return values
 
     def _serve(self) -> None:
         """Give waiting pieces to a worker, until none waits.
@@ -369,7 +459,10 @@ class _Pool:
             self._answers.put(partial(_raise, error))
         finally:
             if worker is not None:
-                worker.release()
+                if self._idle is not None and worker.finish():
+                    self._finished.append(worker)
+                else:
+                    worker.release()
 
     def _next(self) -> int | None:
         with self._lock:
@@ -379,7 +472,7 @@ class _Pool:
         with self._lock:
             if self._is_ended:
                 raise WorkerDiedError("the work has ended")
-            worker = WorkerProcess()
+            worker = (self._idle.take() if self._idle is not None else None) or WorkerProcess()
             self._workers.append(worker)
         worker.prepare(self._work)
         return worker
@@ -401,27 +494,23 @@ class _Pool:
             raise WorkerFailed(f"{name} failed: its worker crashed {crashes} times, the last time {why}")
         log.warning("a worker crashed at %s (%s): another one goes on", name, why)
 
-    def _end(self) -> None:
-        """Ask all processes to end.
+    def _keep(self) -> None:
+        """Keep the processes that close their work within `END_WAIT_S` for the next job."""
+        if self._idle is None:
+            return
+        deadline = time.monotonic() + END_WAIT_S
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+        with self._lock:
+            kept, self._finished = self._finished[:], []
+            self._workers = [worker for worker in self._workers if worker not in kept]
+        self._idle.put(kept)
 
-        Processes are killed after `END_WAIT_S` or on a second interrupt.
-        """
+    def _end(self) -> None:
+        """End all processes that are not kept."""
         with self._lock:
             self._is_ended = True
-        deadline = time.monotonic() + END_WAIT_S
-        try:
-            for worker in self._workers:
-                worker.release()
-            for worker in self._workers:
-                worker.end(deadline - time.monotonic())
-        finally:
-            for worker in self._workers:
-                worker.end(0.0)
-            for thread in self._threads:
-                if thread.ident is not None:
-                    thread.join()
-            for worker in self._workers:
-                worker.close()
+        _end_workers(self._workers, self._threads)
 
 
 def _deliver(number: int, answer: bytes, results: Results) -> None:

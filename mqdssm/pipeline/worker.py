@@ -1,8 +1,9 @@
 """Worker process of the local runner.
 
 The process does pieces of work until its standard input ends.
-The parent writes the work and then numbers; the worker answers each number. The input ends when the parent
-wants the worker to stop, and also when the parent is killed, so no other signal is needed.
+The parent writes the work and then numbers; the worker answers each number. After `END_OF_WORK`, which the
+worker answers too, the parent may write another work. The input ends when the parent wants the worker to
+stop, and also when the parent is killed, so no other signal is needed.
 """
 
 import atexit
@@ -15,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Final
 
@@ -25,6 +27,8 @@ GRACE_S: Final = 3.0
 """Seconds for a piece to reach a safe place after the input has ended, before the worker exits."""
 EXIT_TERMINATED: Final = 128 + signal.SIGTERM
 _SIZE_BYTES: Final = 8
+END_OF_WORK: Final = 2**64 - 1
+"""Number of no piece: the work has no more pieces."""
 
 
 def send(file: BinaryIO, data: bytes) -> None:
@@ -60,9 +64,6 @@ def main() -> None:
     atexit.register(gc.freeze)  # else the interpreter searches all objects for cycles when it ends
     with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)  # output that a library prints goes to the standard error
-        packed = receive(sys.stdin.buffer)
-        if packed is None:
-            return
         stop = StopRequest()
         terminated = threading.Event()
 
@@ -74,20 +75,52 @@ def main() -> None:
             timer.start()
 
         signal.signal(signal.SIGTERM, terminate)
-        numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=(sys.stdin.buffer, numbers, stop), daemon=True).start()
+        messages: Messages = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(sys.stdin.buffer, messages, stop), daemon=True).start()
         try:
-            with contextlib.closing(answers(_Packed(packed), iter(numbers.get, None), stop)) as answered:
-                for number, answer in answered:
-                    if terminated.is_set():  # no answer: if the parent goes on, another worker does the piece
-                        break
-                    send_number(output, number, answer)
-            if terminated.is_set():
-                os._exit(EXIT_TERMINATED)  # not `sys.exit`: Python aborts while a thread reads its input
-            while numbers.get() is not None:  # pieces that were sent before the parent knew of an error
-                pass
+            while (packed := messages.get()) is not None:
+                numbers = _Numbers(messages)
+                with contextlib.closing(answers(_Packed(packed), numbers, stop)) as answered:
+                    for number, answer in answered:
+                        if terminated.is_set():  # no answer: if the parent goes on, another does it
+                            break
+                        send_number(output, number, answer)
+                if terminated.is_set():
+                    os._exit(EXIT_TERMINATED)  # not `sys.exit`: Python aborts while a thread reads its input
+                if not numbers.is_ended:
+                    while messages.get() is not None:  # sent before the parent knew of an error
+                        pass
+                    return
+                send_number(output, END_OF_WORK)
         except BrokenPipeError:
             os._exit(1)  # the parent has ended, and reads no answers
+
+
+Messages = queue.SimpleQueue[bytes | None]
+"""Messages of the parent; None after the last one."""
+
+
+class _Numbers:
+    """Numbers of the pieces of a work, as they come.
+
+    Args:
+        messages: of the parent.
+
+    Attributes:
+        is_ended: True if the parent has ended the work, and may send another one.
+    """
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self.is_ended = False
+
+    def __iter__(self) -> Iterator[int]:
+        while (message := self._messages.get()) is not None:
+            number, _ = number_in(message)
+            if number == END_OF_WORK:
+                self.is_ended = True
+                return
+            yield number
 
 
 class _Packed:
@@ -105,15 +138,15 @@ class _Packed:
         return work.open(stop)
 
 
-def _listen(file: BinaryIO, numbers: "queue.SimpleQueue[int | None]", stop: StopRequest) -> None:
-    """Read numbers until the input ends; then request a stop.
+def _listen(file: BinaryIO, messages: Messages, stop: StopRequest) -> None:
+    """Read messages until the input ends; then request a stop.
 
     The process exits after `GRACE_S` seconds.
     """
     while (message := receive(file)) is not None:
-        numbers.put(number_in(message)[0])
+        messages.put(message)
     stop.set()
     for _ in range(2):  # one for the loop over the pieces, one for the wait after them
-        numbers.put(None)
+        messages.put(None)
     time.sleep(GRACE_S)
     os._exit(1)

@@ -32,9 +32,9 @@ def processes(monkeypatch) -> list[int]:
     started: list[int] = []
     real = local._Pool.__init__
 
-    def init(self, job, count) -> None:
+    def init(self, job, count, idle) -> None:
         started.append(count)
-        real(self, job, count)
+        real(self, job, count, idle)
 
     monkeypatch.setattr(local._Pool, "__init__", init)
     return started

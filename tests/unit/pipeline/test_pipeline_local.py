@@ -67,6 +67,38 @@ def test_an_idle_worker_ends_with_its_input(work) -> None:
     assert worker._process.returncode == 0  # 1 after GRACE_S, where it waits for more pieces
 
 
+def test_kept_workers_do_the_next_job(work, tmp_path) -> None:
+    """Each job opens and closes its own resources; the end of the context ends the processes."""
+    with LocalRunner(2) as runner:
+        jobs = [{pid for _, pid in runner.run(job(work("square"), 12))} for _ in range(2)]
+        assert len(work("").names("closed-")) == 2  # as soon as the job has ended
+        first, second = sorted(jobs[0])
+        os.kill(first, signal.SIGKILL)
+        assert are_gone([first])
+        found = runner.run(job(work("square"), 12))
+        assert [value for value, _ in found] == [number * number for number in range(12)]
+        assert first not in {pid for _, pid in found}
+    assert jobs[0] == jobs[1] == {first, second}
+    assert second in {pid for _, pid in found}
+    assert are_gone([pid for _, pid in found])
+
+
+def test_no_worker_is_kept_that_failed_or_was_stopped(work) -> None:
+    with LocalRunner(2) as runner:
+        with pytest.raises(GenericDirectoryError):
+            runner.run(job(work("fail"), 4))
+        stop, waiting = StopRequest(), work("wait")
+        for name in waiting.names("begun-"):
+            (waiting.folder / name).unlink()
+        threading.Thread(target=lambda: (begun_pids(waiting, 2), stop.set())).start()
+        with pytest.raises(Stopped):
+            runner.run(job(waiting, 2), stop=stop)
+        stopped = begun_pids(waiting, 2)
+        found = runner.run(job(work("square"), 12))
+        assert [value for value, _ in found] == [number * number for number in range(12)]
+        assert not {pid for _, pid in found} & set(stopped)
+
+
 @pytest.mark.parametrize(
     ("workers", "count", "is_small"), [(2, 12, True), (1, 12, False), (2, 1, False)], ids=str
 )
@@ -162,7 +194,11 @@ local.GRACE_S = float(sys.argv[4])
 with (Path(sys.argv[1]) / "script").open("a") as file:
     file.write("run\\n")
 try:
-    LocalRunner(int(sys.argv[3])).run(job(TestWork(Path(sys.argv[1]), sys.argv[2])))
+    with LocalRunner(int(sys.argv[3])) as runner:
+        before = Path(sys.argv[1]) / "before"
+        before.mkdir()
+        runner.run(job(TestWork(before, "square")))  # its workers do the next job, too
+        runner.run(job(TestWork(Path(sys.argv[1]), sys.argv[2])))
 except KeyboardInterrupt:
     sys.exit(77)
 """
