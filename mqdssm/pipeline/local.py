@@ -502,9 +502,9 @@ class _Pool:
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
         with self._lock:
-            kept, self._finished = self._finished[:], []
-            self._workers = [worker for worker in self._workers if worker not in kept]
-        self._idle.put(kept)
+            finished, self._finished = self._finished[:], []
+            self._workers = [worker for worker in self._workers if worker not in finished]
+        self._idle.put(finished)
 
     def _end(self) -> None:
         """End all processes that are not kept."""
