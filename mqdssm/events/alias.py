@@ -1,4 +1,7 @@
-"""Resolve Queue Alias and Resolve Distribution List ([MS-MQDSSM] 3.1.6.8, 3.1.6.9)."""
+"""Resolve Queue Alias and Resolve Distribution List.
+
+See [MS-MQDSSM] 3.1.6.8 and 3.1.6.9.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -43,7 +46,9 @@ def resolve_queue_alias(ctx: Context, full_path: str) -> str:
 
 
 def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
-    """Return the queues of a distribution list, including nested lists ([MS-MQDSSM] 3.1.6.9).
+    """Return the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
+
+    Queues of nested lists are included.
 
     Each queue is returned once, in the order of its first occurrence; a list may contain itself (M19).
     Missing members are skipped (M40).

@@ -66,7 +66,10 @@ class EntrySource:
         return values[0] if values else None
 
     def computer_values(self, name: str) -> list[bytes]:
-        """Return all values of an LDAP attribute of the computer; none if it is missing or not readable."""
+        """Return all values of an LDAP attribute of the computer.
+
+        There are none if the attribute is missing or not readable.
+        """
         computer = self.references.computer(computer_of(self.dn, self.above))
         return [] if computer is None else computer.all(name)
 
@@ -211,7 +214,9 @@ def _make_security(
 
 
 def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[ValueMaker | None, tuple[str, ...]]:
-    """Return the maker of a row's value, and the LDAP attributes of the entry that it needs.
+    """Return the maker of a row's value, and the LDAP attributes that it needs.
+
+    They are attributes of the entry.
 
     Args:
         row: of an element, or of settings or computers.
@@ -242,7 +247,7 @@ Found: TypeAlias = tuple[str, Sequence[Value], Brought]
 
 
 class Table(Protocol):
-    """Table of rows: that of an element ([MS-MQDSSM] 3.1.6.20), or of settings or computers."""
+    """Table of rows of an element ([MS-MQDSSM] 3.1.6.20), settings or computers."""
 
     @property
     def name(self) -> str:
@@ -254,7 +259,9 @@ class Table(Protocol):
 
 
 class AttributePlan:
-    """LDAP attributes that rows of a table need, on one kind of server ([MS-MQDSSM] 3.1.6.10).
+    """LDAP attributes that rows of a table need ([MS-MQDSSM] 3.1.6.10).
+
+    They depend on the kind of server.
 
     Attributes:
         plain: the rows whose value is copied from one LDAP attribute, with its place among the columns.
@@ -302,7 +309,10 @@ class AttributePlan:
         return maker, places
 
     def place_of(self, attribute: str) -> int:
-        """Return the position of an LDAP attribute among the columns, adding it if necessary."""
+        """Return the position of an LDAP attribute among the columns.
+
+        The attribute is added if necessary.
+        """
         return self._columns.setdefault(attribute, len(self._columns))
 
     @property
@@ -330,7 +340,10 @@ class AttributePlan:
         return References(self._session, tuple(self._of_computer))
 
     def source(self, dn: str, values: Sequence[Value], references: References) -> EntrySource:
-        """Return the source for the makers of one entry; `values` are in the order of the columns."""
+        """Return the source for the makers of one entry.
+
+        `values` are in the order of the columns.
+        """
         return EntrySource(dn, values, self._columns, references, self._session, self.above)
 
     def prefetch(self, entries: Sequence[Found], references: References) -> None:
@@ -352,7 +365,10 @@ class AttributePlan:
             references.fetch_computers(dict.fromkeys(self._computers_of(dn for dn, *_ in entries)))
 
     def _computers_of(self, dns: Iterable[str]) -> Iterator[str]:
-        """Yield the DNs of the computers of entries, skipping names that cannot be parsed."""
+        """Yield the DNs of the computers of entries.
+
+        Names that cannot be parsed are skipped.
+        """
         for dn in dns:
             with suppress(ValueError):
                 yield computer_of(dn, self.above)

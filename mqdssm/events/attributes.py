@@ -1,4 +1,4 @@
-"""Checks and defaults of the attribute lists that events take ([MS-MQDSSM] 3.1.6.20)."""
+"""Checks and defaults of events' attribute lists ([MS-MQDSSM] 3.1.6.20)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
@@ -77,7 +77,10 @@ def names_of(kinds: Iterable[type[DirectoryObject]]) -> str:
 
 
 def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
-    """Return the attributes that are read together with another one ([MS-MQDSSM] 3.1.6.3.2.2 steps 2-3)."""
+    """Return the attributes that are read together with another one.
+
+    See [MS-MQDSSM] 3.1.6.3.2.2 steps 2-3.
+    """
     if table.name != "QueueManager":
         return ()
     if name in _WITH_FULL_PATH:
@@ -86,7 +89,9 @@ def read_with(table: ElementTable, name: str) -> tuple[str, ...]:
 
 
 def check_names(table: ElementTable, names: Iterable[str]) -> None:
-    """Raise GenericDirectoryError for names that the element or a directory does not have (3.1.6.20).
+    """Raise GenericDirectoryError for names that an element does not have.
+
+    Names that a directory does not have are refused as well (3.1.6.20).
 
     Raises:
         GenericDirectoryError: naming the attribute.
@@ -103,7 +108,9 @@ def check_names(table: ElementTable, names: Iterable[str]) -> None:
 
 
 def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the attributes that a read returns ([MS-MQDSSM] 3.1.6.3.2.2 steps 1-3, and other elements).
+    """Return the attributes that a read returns.
+
+    See [MS-MQDSSM] 3.1.6.3.2.2 steps 1-3, and the sections of other elements.
 
     Raises:
         GenericDirectoryError: a name that cannot be read.
@@ -120,7 +127,9 @@ def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tupl
 def names_to_create(
     table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
 ) -> frozenset[str]:
-    """Return the populated attributes that a create stores ([MS-MQDSSM] 3.1.6.1.x.2 steps 1-2).
+    """Return the populated attributes that a create stores.
+
+    See [MS-MQDSSM] 3.1.6.1.x.2 steps 1-2.
 
     Names that a create does not know (Identifier, CreateTime, ...) are ignored, as the text says.
 
@@ -162,24 +171,36 @@ def names_to_write(
 
 
 def _find_unset_only(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
-    """Return unset attributes that cannot be written, and so cannot be removed from the directory."""
+    """Return unset attributes that cannot be written.
+
+    They cannot be removed from the directory either.
+    """
     return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
 
 
 def names_made_by_servers(table: ElementTable) -> frozenset[str]:
-    """Return the attributes that no create stores, since servers make or compute them."""
+    """Return the attributes that no create stores.
+
+    Servers make or compute them.
+    """
     return frozenset(row.adm for row in table.rows if not row.access & (Access.CREATE | Access.NAME))
 
 
 def names_left_by_create(
     table: ElementTable, obj: DirectoryObject, created: frozenset[str]
 ) -> frozenset[str]:
-    """Return the attributes that a create did not store, so that a write without a list sends them (M62)."""
+    """Return the attributes that a create did not store (decision M62).
+
+    A write without a list sends them.
+    """
     stored = frozenset(row.adm for row in table.rows if row.access & Access.CREATE)
     return (obj.populated & stored) - created
 
 
 def names_left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
-    """Return the assigned attributes not written yet, so that a write without a list sends them (M62)."""
+    """Return the assigned attributes not written yet (decision M62).
+
+    A write without a list sends them.
+    """
     unwritten = obj.assigned - written - _find_unset_only(table, obj)
     return unwritten if obj.was_read else unwritten - KEYS[table.name]

@@ -27,7 +27,9 @@ def change_located(
     attributes: Sequence[str],
     change: Callable[[Entry], T],
 ) -> T:
-    """Find the entry of an element and change it; retry if it was changed in between (decision M92).
+    """Find the entry of an element and change it (decision M92).
+
+    The change is tried again if the entry was changed in between.
 
     Args:
         ctx: the surroundings.

@@ -1,4 +1,7 @@
-"""Context of the events of [MS-MQDSSM] 3.1.6: session, options, cache of computers."""
+"""Context of the events of [MS-MQDSSM] 3.1.6.
+
+It has the session, the options and a cache of computers.
+"""
 
 import time
 from collections import OrderedDict
@@ -90,5 +93,8 @@ class Context:
 
     @property
     def forest_root(self) -> DN:
-        """Parent of the configuration naming context, which holds sites, links and the enterprise."""
+        """Parent of the configuration naming context.
+
+        It holds sites, links and the enterprise.
+        """
         return self.configuration.parent

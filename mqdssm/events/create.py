@@ -109,7 +109,10 @@ class Created:
 
 
 def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
-    """Mark an element as created, and unset attributes that servers made for an earlier object."""
+    """Mark an element as created.
+
+    Attributes that servers made for an earlier object are unset.
+    """
     table = TABLES[type(obj)]
     stored = created.stored - find_incomplete_names(obj, table.ldap_class, created.stored, work.dns_of)
     obj.mark_created(
@@ -121,7 +124,10 @@ def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
 
 
 def _make_target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
-    """Return the target of new entries, with the bound identity if a descriptor needs it."""
+    """Return the target of new entries.
+
+    It has the bound identity if a descriptor needs it.
+    """
     profile = ctx.session.profile
     needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security
     bound = security.sid_of(ctx.session.bound_sid()) if needs_owner else None
@@ -160,7 +166,9 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
 
 
 def _add(work: CreateContext, entry: MadeEntry, obj: DirectoryObject) -> Created:
-    """Create an object (Create Object Using LDAP, 3.1.6.12), in few round trips (M30).
+    """Create an object in few round trips (decision M30).
+
+    This is Create Object Using LDAP (3.1.6.12).
 
     The GUID that the object brings is kept where the server lets us (M37).
     """
@@ -211,7 +219,10 @@ def _create_queue(work: CreateContext, queue: Queue) -> Created:
 
 
 def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created:
-    """Create a queue manager; of an existing one only the signing keys are written (M47)."""
+    """Create a queue manager.
+
+    Of an existing one only the signing keys are written (decision M47).
+    """
     ctx, names = work.ctx, work.names
     check_computer(manager.computer_name or "")
     keys = keys_of(manager, names)

@@ -153,7 +153,10 @@ def to_ldap(
 
 
 def is_exact(table: ElementTable, expression: Filter) -> bool:
-    """Return True if the filter of `to_ldap` is exact; otherwise the results are tested, too (M17)."""
+    """Return True if the filter of `to_ldap` is exact.
+
+    Otherwise the results are tested, too (decision M17).
+    """
     row = table.row(expression.attribute)
     if row.computed is Computed.SITE:
         return expression.operator == "=="  # != also finds links whose site is gone
@@ -167,22 +170,34 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
 
 
 def _is_whole_list(row: Row, expression: Filter) -> bool:
-    """Return True if a list is compared with a list: LDAP can only test that values are present."""
+    """Return True if a list is compared with a list.
+
+    LDAP can only test that values are present.
+    """
     return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
 def _is_one_of_several(row: Row) -> bool:
-    """Return True if the entry may have more values than the attribute's single value (M10)."""
+    """Return True if the entry may have several values for a single-valued attribute.
+
+    See decision M10.
+    """
     return row.one_of_set or row.ldap == ("cn",)
 
 
 def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
-    """Return a sort key for values of an attribute; unset ones come last in ascending order."""
+    """Return a sort key for values of an attribute.
+
+    Unset values come last in ascending order.
+    """
     return (True, 0) if value is None else (False, _key(row, value))
 
 
 def _key(row: Row, value: Any) -> Any:
-    """Return the key by which abstract values are compared: text without case, DNs as DNs."""
+    """Return the key by which abstract values are compared.
+
+    Text is compared without case, DNs as DNs.
+    """
     if row.multi:
         return sorted(_item_key(row, item) for item in value)
     return _item_key(row, value)
@@ -206,7 +221,10 @@ def _item_key(row: Row, value: Any) -> Any:
 
 
 def _text_key(value: str) -> str:
-    """Return text normalized for caseIgnoreMatch, without case and repeated blanks ([RFC4518])."""
+    """Return text normalized for caseIgnoreMatch ([RFC4518]).
+
+    It has no upper case and no repeated blanks.
+    """
     text = value if value.isascii() else unicodedata.normalize("NFKC", value)
     text = lower_each(text)
     return " ".join(text.split()) if " " in text else text
@@ -259,7 +277,10 @@ def _order_filter(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
 
 
 def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
-    """Return the filter for a time; the first existing attribute of the profile's list counts (M35)."""
+    """Return the filter for a time (decision M35).
+
+    The first existing attribute of the profile's list counts.
+    """
     attributes = (
         session.profile.create_time_attributes
         if row.ldap == ("whenCreated",)
@@ -273,7 +294,10 @@ def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
 
 
 def _time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
-    """Return the filter for a time in one attribute, which may have fractions of a second."""
+    """Return the filter for a time in one attribute.
+
+    The attribute may have fractions of a second.
+    """
 
     def at_least(seconds: int) -> LdapFilter:
         if seconds > TIME_SECONDS_MAX:

@@ -70,7 +70,10 @@ class ElementDecoder:
 
     @property
     def unknown(self) -> frozenset[str]:
-        """Attributes that a global catalog does not hold, so that their values are unknown (M73)."""
+        """Attributes that a global catalog does not hold (decision M73).
+
+        Their values are unknown.
+        """
         return frozenset(row.adm for row in self._unknown)
 
     def from_entry(self, entry: Entry) -> DirectoryObject:

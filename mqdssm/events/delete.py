@@ -146,7 +146,9 @@ class _Tally:
 
 
 def _delete_with_queues(ctx: Context, entry: Entry, on_progress: Progress | None) -> None:
-    """Delete a queue manager with its queues; nothing is deleted while something else is below.
+    """Delete a queue manager with its queues.
+
+    Nothing is deleted while the queue manager has other entries below it.
 
     Raises:
         GenericDirectoryError: something else is below it.

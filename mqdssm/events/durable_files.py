@@ -1,4 +1,7 @@
-"""Files that survive a crash: locked by one process, replaced atomically, synced to the disk."""
+"""Files that survive a crash.
+
+They are locked by one process, replaced atomically, and synced to the disk.
+"""
 
 import contextlib
 import errno
@@ -43,7 +46,9 @@ def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) ->
 def replace_file(
     path: Path, pieces: "Iterable[bytes | memoryview]", *, mode: int | None = 0o600, draft: Path | None = None
 ) -> None:
-    """Write a file under a temporary name, sync it, rename it and sync its name (decision M97).
+    """Write a file atomically and durably (decision M97).
+
+    It is written under a temporary name, synced and renamed; then the name is synced.
 
     Readers see the whole old file or the whole new one.
 
@@ -73,7 +78,9 @@ def replace_file(
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder to the disk; do nothing where the system cannot (decision M97).
+    """Sync the names in a folder to the disk (decision M97).
+
+    It does nothing where the system cannot sync a folder.
 
     A folder that may be used and not listed, as the parent of a state folder, is synced with everything else.
 

@@ -1,4 +1,7 @@
-"""Encoding of elements to LDAP values ([MS-MQDSSM] 3.1.6.1.x.2 step 2, 3.1.6.7.x.2 step 2)."""
+"""Encoding of elements to LDAP values.
+
+See [MS-MQDSSM] 3.1.6.1.x.2 step 2 and 3.1.6.7.x.2 step 2.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -57,7 +60,9 @@ def look_up(ctx: Context) -> DnsOf:
 def find_incomplete_names(
     obj: DirectoryObject, ldap_class: str, names: Collection[str], dns_of: DnsOf
 ) -> frozenset[str]:
-    """Return the attributes with references that were left out because the objects do not exist.
+    """Return the attributes whose references are incomplete.
+
+    References were left out because the objects do not exist.
 
     Args:
         obj: the element.
@@ -78,7 +83,7 @@ def find_incomplete_names(
 def values_of(
     table: ElementTable, obj: DirectoryObject, names: Collection[str], access: Access, dns_of: DnsOf
 ) -> Values:
-    """Return the LDAP attributes of the element's own entry for some of its attributes.
+    """Return LDAP attributes of the element's own entry for some attributes.
 
     Computed ones whose rule needs more than the attribute itself (the name, mSMQServiceType, the
     descriptor of a create) are the caller's.
@@ -120,12 +125,18 @@ def values_of(
 
 
 def convert_for_server(ctx: Context, ldap_class: str, values: Values) -> Values:
-    """Return the values in the form of this kind of server, with translated descriptors (decision M31)."""
+    """Return the values in the form of this kind of server (decision M31).
+
+    Descriptors are translated.
+    """
     return translate_values(ctx.session.profile, ldap_class, values)
 
 
 def translate_values(profile: Profile, ldap_class: str, values: Values) -> Values:
-    """Return the values in the form of a kind of server, without a connection (see `convert_for_server`)."""
+    """Return the values in the form of a kind of server, without a connection.
+
+    See `convert_for_server`.
+    """
     images = values.get(DESCRIPTOR)
     if not images:
         return values
@@ -166,7 +177,9 @@ def service_type(
 
 
 def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> tuple[bytes, ...]:
-    """Compute mSMQServiceType for an existing queue manager ([MS-MQDSSM] 3.1.6.7.1.5).
+    """Compute mSMQServiceType for an existing queue manager.
+
+    See [MS-MQDSSM] 3.1.6.7.1.5.
 
     Args:
         obj: the queue manager.
@@ -207,7 +220,10 @@ def _decode_stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
 
 
 def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
-    """Return the DNs of existing queue managers; others are skipped ([MS-MQDSSM] 3.1.6.1.1.6)."""
+    """Return the DNs of existing queue managers ([MS-MQDSSM] 3.1.6.1.1.6).
+
+    Others are skipped.
+    """
     if not identifiers:
         return ()
     dns = dns_of(identifiers, TABLES[QueueManager].ldap_class)
@@ -236,7 +252,9 @@ DIGESTS: Final = "mSMQDigests"
 
 
 def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[bytes, ...]]:
-    """Return the values of a queue manager for its computer object ([MS-MQDSSM] 3.1.6.1.1.9, 3.1.6.7.1.8).
+    """Return the values of a queue manager for its computer object.
+
+    See [MS-MQDSSM] 3.1.6.1.1.9 and 3.1.6.7.1.8.
 
     Args:
         manager: the queue manager.
@@ -249,7 +267,9 @@ def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[b
 
 
 def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
-    """Return the attributes for an MQUSERSIGNCERTS structure and its digests (decision M21).
+    """Return the attributes for an MQUSERSIGNCERTS structure (decision M21).
+
+    Its digests have an attribute of their own.
 
     The Mig attributes were set by Windows 2000 alone ([MS-MQDSSM] note <9>): they are left as they are.
 

@@ -74,7 +74,10 @@ class EntryTarget:
 
     @property
     def owner(self) -> Sid | None:
-        """Owner of new descriptors: the bound SID, or the administrators without one (M41)."""
+        """Owner of new descriptors (decision M41).
+
+        It is the bound SID; without one, the administrators.
+        """
         nobody = BUILTIN_ADMINISTRATORS if self.profile.writes_default_security else None
         return self.bound or nobody
 
@@ -208,7 +211,9 @@ class EntryBuilder:
         existing: Entry | None = None,
         names: frozenset[str] | None = None,
     ) -> MadeEntry:
-        """Make the entry of a queue manager; `computer_keys` returns the values for its computer.
+        """Make the entry of a queue manager.
+
+        `computer_keys` returns the values for its computer.
 
         Args:
             obj: the queue manager.
@@ -237,7 +242,10 @@ class EntryBuilder:
     # -- objects that queue managers need
 
     def computer_keys(self, obj: QueueManager) -> Values:
-        """Return the signing keys of a queue manager for its computer ([MS-MQDSSM] 3.1.6.1.1.9)."""
+        """Return the signing keys of a queue manager for its computer.
+
+        See [MS-MQDSSM] 3.1.6.1.1.9.
+        """
         return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
 
     def change_computer(self, obj: QueueManager, dn: DN) -> MadeEntry:
@@ -277,7 +285,9 @@ class EntryBuilder:
         return self._container(places.server_dn(self._target.forest_root, site, computer), "server", guid)
 
     def settings(self, manager: MadeEntry, site: str, original: UUID, guid: UUID | None = None) -> MadeEntry:
-        """Make the mSMQSettings entry of a queue manager in a site ([MS-MQDSSM] 3.1.6.1.1.3).
+        """Make the mSMQSettings entry of a queue manager in a site.
+
+        See [MS-MQDSSM] 3.1.6.1.1.3.
 
         Args:
             manager: the queue manager's entry.
@@ -301,7 +311,9 @@ class EntryBuilder:
     def companion(
         self, type_name: str, ldap_class: str, rows: Mapping[str, Row], values: Mapping[str, Any]
     ) -> MadeEntry:
-        """Make the entry of a computer or mSMQSettings from given attributes; the caller sets its name.
+        """Make the entry of a computer or mSMQSettings from given attributes.
+
+        The caller sets its name.
 
         Args:
             type_name: ``computer`` or ``settings``.
@@ -371,7 +383,10 @@ class EntryBuilder:
         return system_values
 
     def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
-        """Return the objectGUID, or the attribute that keeps an earlier GUID (decision M37)."""
+        """Return the attribute that identifies an entry.
+
+        This is objectGUID, or the attribute that keeps an earlier GUID (decision M37).
+        """
         if guid is not None and not guid.int:
             raise ValueError(f"{dn}: the null GUID identifies nothing")
         if self._target.keeps_guids:
@@ -393,7 +408,10 @@ def _supplied_descriptor(obj: Site | QueueManager, names: frozenset[str] | None)
 
 
 def derived_guid(dn: DN) -> UUID:
-    """Return a GUID derived from the DN of an object, so that repeated runs make equal ones."""
+    """Return a GUID derived from the DN of an object.
+
+    Repeated runs therefore make equal GUIDs.
+    """
     return uuid5(_DERIVED, dn.normalized)
 
 

@@ -137,7 +137,9 @@ class Directory:
         sort: SortKey | Iterable[SortKey] = (),
         below: str | None = None,
     ) -> Generator[E, None, None]:
-        """Yield the objects that satisfy all filters ([MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator).
+        """Yield the objects that satisfy all filters.
+
+        This is [MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator.
 
         Memory does not grow with the number of objects, except for a sort. Close the generator to stop early,
         as with `contextlib.closing`: a search in progress keeps a connection.
@@ -183,7 +185,9 @@ class Directory:
             write.write(self._context, obj, names)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:
-        """Return the notice for a change seen by a watch of this directory ([MS-MQCN] 3.3.4.1).
+        """Return the notice for a change ([MS-MQCN] 3.3.4.1).
+
+        A watch of this directory has seen the change.
 
         Args:
             change: it.
@@ -206,7 +210,9 @@ class Directory:
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
     ) -> Handle[E]:
-        """Begin an iteration ([MS-MQDSSM] 3.1.6.4); arguments as for `search`, errors are raised at once.
+        """Begin an iteration ([MS-MQDSSM] 3.1.6.4).
+
+        The arguments are those of `search`. Errors are raised at once.
 
         Returns:
             A handle for `read_next` and `read_end`.
@@ -244,7 +250,9 @@ class Directory:
         return alias.resolve_queue_alias(self._context, _check_text("full_path", full_path))
 
     def resolve_distribution_list(self, format_name: str) -> list[str]:
-        """Return the format names of the queues of a distribution list ([MS-MQDSSM] 3.1.6.9).
+        """Return the format names of a distribution list's queues.
+
+        See [MS-MQDSSM] 3.1.6.9.
 
         Args:
             format_name: ``DL=<GUID>``.
@@ -272,7 +280,9 @@ class Directory:
         on_trouble: Callable[[DirectoryError, float], None] | None = None,
         on_quiet: Callable[[], None] | None = None,
     ) -> "Watch":
-        """Watch the directory: return an endless iterator over changes, made by any program.
+        """Watch the directory.
+
+        Returns an endless iterator over changes, made by any program.
 
         The watch has its own connections, and may outlive this object. Close it, or use it in a ``with``
         block; ``async for`` works, too. With a state file call `Watch.commit` after handling changes.
@@ -347,7 +357,9 @@ def connect(
     notify: Notify | None = None,
     **login: Unpack[LogInArguments],
 ) -> Directory:
-    """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18). Certificates are always verified.
+    """Connect to a directory ([MS-MQDSSM] 3.1.3, 3.1.6.18).
+
+    Certificates are always verified.
 
     Args:
         url_or_urls: ``ldap://``, ``ldaps://`` or ``ldapi://`` URL, or several, tried in this order.

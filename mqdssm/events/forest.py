@@ -18,12 +18,18 @@ from mqdssm.tables.places import is_in_configuration
 
 
 def session_for_search(ctx: Context, ldap_class: str) -> Session:
-    """Return the session for searching objects of a class: the global catalog's, if there is one."""
+    """Return the session for searching objects of a class.
+
+    It is that of the global catalog, if there is one.
+    """
     return (None if is_in_configuration(ldap_class) else ctx.session.catalog) or ctx.session
 
 
 def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
-    """Return True if a name belongs to another domain, so that only the catalog has the object."""
+    """Return True if a name belongs to another domain.
+
+    Only the catalog has such an object.
+    """
     if not ctx.session.options.forest:
         return False
     parsed = dn if isinstance(dn, DN) else parse_name(dn)
@@ -36,7 +42,9 @@ def session_for_object(ctx: Context, dn: str | DN) -> Session:
 
 
 def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object_filter: LdapFilter) -> Entry:
-    """Read one object of the forest: whole from the own domain, else the part that catalogs hold.
+    """Read one object of the forest.
+
+    It is whole if it is of the own domain. Else it is the part that catalogs hold.
 
     Args:
         ctx: of the directory.

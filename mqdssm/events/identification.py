@@ -1,4 +1,6 @@
-"""Identification of an element's object by Identifier, FullPath or name, which must agree.
+"""Identification of an element's object.
+
+Identifier, FullPath and name identify it; they must agree.
 
 The first of them that is set finds the object ([MS-MQDSSM] 3.1.6.2.x.2, 3.1.6.7.x.2), the others are compared
 with what was found. No event guesses which of two objects is meant (decision M89).
@@ -66,7 +68,9 @@ def read_queue_manager(ctx: Context, table: ElementTable, computer: str, attribu
 
 
 def read_queue(ctx: Context, table: ElementTable, pathname: str, attributes: Sequence[str]) -> Entry:
-    """Read the queue with a path name: in the form that Windows writes, else in the raw form (decision M7).
+    """Read the queue with a path name (decision M7).
+
+    The name is tried in the form that Windows writes, then in the raw form.
 
     Raises:
         ObjectNotFound: no such queue.
@@ -261,7 +265,10 @@ def _path(name: str, value: object, find: Find, dn: str) -> Key:
 
 
 def _is_named(entry: Entry, pathname: str) -> bool:
-    """Return True if a path name is the one that a read of the queue returns ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    """Return True if a path name is the one that a read of the queue returns.
+
+    See [MS-MQDSSM] 3.1.6.11.2.1.
+    """
     place, extension = compute.queue_place(entry.dn), entry.first(NAME_EXTENSION)
     text = None if extension is None else extension.decode(errors="replace")
     return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)

@@ -1,4 +1,7 @@
-"""Read Directory Begin, Next and End ([MS-MQDSSM] 3.1.6.4-3.1.6.6, 3.1.1.2, 3.1.1.3)."""
+"""Read Directory Begin, Next and End.
+
+See [MS-MQDSSM] 3.1.6.4-3.1.6.6, 3.1.1.2 and 3.1.1.3.
+"""
 
 from collections.abc import Iterator
 from itertools import chain, count
@@ -12,7 +15,10 @@ E_co = TypeVar("E_co", bound=DirectoryObject, covariant=True)
 
 
 class Handle(int, Generic[E_co]):
-    """Handle of an iterator over elements of one kind ([MS-MQDSSM] 3.1.1.2); never reused by a directory."""
+    """Handle of an iterator over elements of one kind ([MS-MQDSSM] 3.1.1.2).
+
+    A directory never uses a handle again.
+    """
 
 
 _FIRST_HANDLE: Final = 1
@@ -33,7 +39,10 @@ class Iterators:
         return len(self._running)
 
     def begin(self, results: Iterator[E_co]) -> Handle[E_co]:
-        """Add a search and fetch its first object, so that errors are raised here (3.1.6.4)."""
+        """Add a search and fetch its first object (3.1.6.4).
+
+        Errors of the search are therefore raised here.
+        """
         first = next(results, None)
         objects = results if first is None else chain((first,), results)
         with self._lock:

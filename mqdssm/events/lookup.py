@@ -1,4 +1,7 @@
-"""Look-up of objects with filters and sort orders, streamed ([MS-MQDSSM] 3.1.6.3, 3.1.6.4, 3.1.6.15)."""
+"""Look-up of objects with filters and sort orders, streamed.
+
+See [MS-MQDSSM] 3.1.6.3, 3.1.6.4 and 3.1.6.15.
+"""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +134,9 @@ def search(
     strict: bool = False,
     below: DN | None = None,
 ) -> Generator[DirectoryObject, None, None]:
-    """Yield the objects that satisfy all filters; they are held in memory only for a sort.
+    """Yield the objects that satisfy all filters.
+
+    They are held in memory only for a sort.
 
     Filters and names are checked at once; the search begins with the first object that is asked for.
 
@@ -179,7 +184,10 @@ def search(
 def find_one(
     ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
 ) -> DirectoryObject | None:
-    """Return the first object that satisfies all filters, or None ([MS-MQDSSM] 3.1.6.3.1, M18)."""
+    """Return the first object that satisfies all filters, or None.
+
+    See [MS-MQDSSM] 3.1.6.3.1 and decision M18.
+    """
     objects = search(ctx, table, filters, attributes, strict=True)
     try:
         return next(objects, None)
@@ -220,7 +228,10 @@ def _names_a_place(table: ElementTable, expression: Filter) -> bool:
 
 
 def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | None:
-    """Return the site's DN of a Site1Identifier or Site2Identifier filter ([MS-MQDSSM] 3.1.6.4.5.4-5)."""
+    """Return the site's DN of a Site1Identifier or Site2Identifier filter.
+
+    See [MS-MQDSSM] 3.1.6.4.5.4-5.
+    """
     row = table.row(expression.attribute)
     if row.computed is not Computed.SITE or expression.operator not in {"==", "!="}:
         return None
@@ -279,7 +290,10 @@ def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> 
 def _split_by_domain(
     ctx: Context, batch: Sequence[Found], view: ServerView
 ) -> tuple[list[UUID], list[Found]]:
-    """Split a batch into the GUIDs of objects of the own domain, and the other entries."""
+    """Split a batch into objects of the own domain and other entries.
+
+    The objects are given by their GUIDs.
+    """
     place = view.decoder.plan.columns.index("objectGUID")
     own_guids: list[UUID] = []
     rest: list[Found] = []
@@ -293,7 +307,10 @@ def _split_by_domain(
 
 
 def _read_again(ctx: Context, criteria: Criteria, own_view: ServerView, guids: Sequence[UUID]) -> list[Found]:
-    """Read objects that the catalog found from the domain controller, which is authoritative."""
+    """Read objects that the catalog found from the domain controller.
+
+    The domain controller is authoritative.
+    """
     base, plan = ctx.session.naming.default, own_view.decoder.plan
     search_filter = all_of(
         criteria.ldap_filter, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in guids))
@@ -334,7 +351,10 @@ def _sort_keys(table: ElementTable, sort: Sequence[SortKey]) -> list[SortKey]:
 def _sort_objects(
     table: ElementTable, objects: Iterable[DirectoryObject], keys: Sequence[SortKey]
 ) -> list[DirectoryObject]:
-    """Sort objects by several keys, the least significant first: Python's sort is stable."""
+    """Sort objects by several keys, the least significant first.
+
+    Python's sort is stable.
+    """
     ordered = list(objects)
     for key in reversed(keys):
         row = table.row(key.attribute)

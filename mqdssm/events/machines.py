@@ -80,7 +80,10 @@ def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
 
 
 def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
-    """Return the computer with this account name, else the one at the place, else the one with this cn."""
+    """Return the computer with this account name, at this place or with this cn.
+
+    They are tried in this order.
+    """
     session = forest.session_for_search(ctx, COMPUTER_CLASS)
     search_filter = session.profile.computer_filter(name)
     entries = list(session.find(session.naming.root, search_filter, _attributes(ctx)))
@@ -99,7 +102,10 @@ def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
 
 
 def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
-    """Return True if the computer's account has that name, or if the server has no such accounts."""
+    """Return True if the computer's account has that name.
+
+    Also True if the server has no such accounts.
+    """
     attribute = ctx.session.profile.computer_account
     if attribute is None:
         return True

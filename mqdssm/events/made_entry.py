@@ -40,7 +40,10 @@ class MadeEntry:
 
     @property
     def role(self) -> str:
-        """Role in a migration: ``object``, or the kind of an additional entry that an object needs."""
+        """Role in a migration.
+
+        It is ``object``, or the kind of an additional entry that an object needs.
+        """
         return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
 
     def attributes(self) -> Values:

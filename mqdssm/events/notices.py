@@ -60,7 +60,10 @@ class Notices:
         self._notify = notify
 
     def created(self, obj: DirectoryObject, identifier: UUID) -> None:
-        """Send a notice for a created queue; none for queue managers ([MS-MQDMPR] 3.1.7.1.18)."""
+        """Send a notice for a created queue ([MS-MQDMPR] 3.1.7.1.18).
+
+        There is none for queue managers.
+        """
         if self._notify is not None and type(obj) is Queue:
             by_identifier = Filter("Identifier", "==", identifier)
             for queue in self._read_elements(Queue, by_identifier):
@@ -68,7 +71,9 @@ class Notices:
 
     @contextmanager
     def writing(self, obj: DirectoryObject, names: Sequence[str] | None) -> Iterator[None]:
-        """Send a notice for a queue or queue manager that the block writes ([MS-MQDMPR] 3.1.7.1.24).
+        """Send a notice for a queue or queue manager that the block writes.
+
+        See [MS-MQDMPR] 3.1.7.1.24.
 
         Args:
             obj: it.
@@ -85,7 +90,10 @@ class Notices:
 
     @contextmanager
     def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
-        """Send notices for a queue that the block deletes, or for a queue manager's queues (3.1.7.1.19)."""
+        """Send notices for queues that the block deletes ([MS-MQDMPR] 3.1.7.1.19).
+
+        The block deletes a queue, or a queue manager with its queues.
+        """
         elements: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
@@ -159,7 +167,10 @@ class Notices:
     def _make_notice(
         self, operation: NotifiedOperation, element: DirectoryObject, changed: frozenset[str]
     ) -> Notice | None:
-        """Return the notice of a change with its owner; None on an error, which is logged."""
+        """Return the notice of a change with its owner.
+
+        None on an error, which is logged.
+        """
         try:
             return self._make_notice_of_owner(operation, element, changed)
         except DirectoryError as error:
@@ -195,7 +206,10 @@ class Notices:
         )
 
     def _server_name(self) -> str:
-        """Return the name of the directory server that made the change; the local machine's for ldapi."""
+        """Return the name of the directory server that made the change.
+
+        For ldapi it is the local machine's name.
+        """
         host = urlsplit(self._ctx.session.server_url or "").hostname
         if host and not host.startswith("%"):  # ldapi:// holds a path
             return host

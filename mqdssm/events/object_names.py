@@ -8,7 +8,9 @@ from mqdssm.model.queuenames import check_stored_name
 
 
 def parse_stored_path(pathname: str) -> PathName:
-    """Return the path name of a queue from another directory: any name that a directory can return (M7).
+    """Return the path name of a queue from another directory (decision M7).
+
+    Any name that a directory can return is accepted.
 
     Raises:
         ValueError: no path name, or one that no directory can hold.
@@ -37,7 +39,9 @@ def parse_new_path(pathname: str) -> PathName:
 
 
 def check_computer(name: str) -> None:
-    """Raise ValueError for a computer name that cannot be part of a path name ([MS-MQMQ] 2.1.1).
+    """Raise ValueError for a bad computer name ([MS-MQMQ] 2.1.1).
+
+    It cannot be part of a path name.
 
     Raises:
         ValueError: a backslash, a blank, a control or non-ASCII character in its name.
@@ -48,7 +52,9 @@ def check_computer(name: str) -> None:
 
 
 def check_new_name(obj: DirectoryObject) -> None:
-    """Raise an error for a new object with a name that `create` refuses ([MS-MQMQ] 2.1.1).
+    """Raise an error for a name that `create` refuses ([MS-MQMQ] 2.1.1).
+
+    It is the name of a new object.
 
     Raises:
         ValueError: a name that no such object may have.

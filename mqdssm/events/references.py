@@ -1,4 +1,7 @@
-"""References between objects, resolved in batches and cached for one operation (decision M29)."""
+"""References between objects, resolved in batches (decision M29).
+
+They are cached for one operation.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -51,7 +54,10 @@ class References:
         self._as_written: dict[str, Entry | None] = {}  # the same, by DNs as the server writes them
 
     def identifier_of(self, dn: str, ldap_class: str) -> UUID | None:
-        """Return the objectGUID of an object of a class at a DN; None if missing or not readable."""
+        """Return the objectGUID of an object of a class at a DN.
+
+        None if it is missing or not readable.
+        """
         key = key_of(dn)
         identifiers = self._identifiers.setdefault(ldap_class, {})
         if key not in identifiers:
@@ -136,7 +142,10 @@ class References:
         return dns
 
     def _place_of(self, ldap_class: str) -> tuple[Session, tuple[DN, ...]]:
-        """Return session and bases for searches of a class: the global catalog for other domains (M73)."""
+        """Return session and bases for searches of a class (decision M73).
+
+        The global catalog is used for other domains.
+        """
         session, configuration = self._session, is_in_configuration(ldap_class)
         if session.options.forest and not configuration:
             if ldap_class == _COMPUTER:  # above an object of the own domain, with all its attributes

@@ -1,4 +1,6 @@
-"""Security descriptors of new objects ([MS-MQDSSM] 3.1.6.1.1.8, 3.1.6.1.3.4; decisions M22, M41, M43).
+"""Security descriptors of new objects (decisions M22, M41, M43).
+
+See [MS-MQDSSM] 3.1.6.1.1.8 and 3.1.6.1.3.4.
 
 The masks are MSMQ's own; a profile that must translate them does so when it writes (decision M31).
 """

@@ -1,4 +1,6 @@
-"""mSMQSettings objects of servers, one below each site ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).
+"""mSMQSettings objects of servers, one below each site.
+
+See [MS-MQDSSM] 3.1.6.1.1.3 and 3.1.6.7.1.9.
 
 The wanted objects are compared with the existing ones: the three cases of 3.1.6.7.1.9, a changed site list
 and the deletion of a queue manager are one reconciliation (M42).
@@ -77,12 +79,18 @@ class Served:
 
     @property
     def is_server(self) -> bool:
-        """True if one of the three roles is TRUE, so that settings objects must exist (3.1.6.20.1)."""
+        """True if one of the three roles is TRUE (3.1.6.20.1).
+
+        Settings objects must exist then.
+        """
         return is_server(self.values)
 
 
 def is_server(values: Mapping[str, Sequence[bytes]]) -> bool:
-    """Return True if one of the three roles is TRUE among the LDAP values of a queue manager (3.1.6.20.1)."""
+    """Return True if one of a queue manager's three roles is TRUE (3.1.6.20.1).
+
+    The roles are read from its LDAP values.
+    """
     return any(BOOLEAN.load(value) for name in _ROLES for value in values.get(name, ()))
 
 
@@ -107,7 +115,9 @@ def _guid(entry: Entry, attribute: str) -> UUID | None:
 
 
 def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bool = False) -> None:
-    """Update the settings objects until they agree with the queue manager's entry (decision M92).
+    """Update the settings objects until they agree with the queue manager's entry.
+
+    See decision M92.
 
     Other programs may change the entry and update its settings objects at the same time. The entry is read
     again after each round, so that the last writer has used its last state.
@@ -178,7 +188,9 @@ def _reconcile(ctx: Context, served: Served, sites: Sequence[UUID], *, new: bool
 
 
 def remove_all(ctx: Context, served: Served) -> None:
-    """Delete the settings objects of a queue manager that was deleted ([MS-MQDSSM] 3.1.6.2.1.3).
+    """Delete the settings objects of a deleted queue manager.
+
+    See [MS-MQDSSM] 3.1.6.2.1.3.
 
     Raises:
         DirectoryError: some could not be deleted, and are named; the others are.
@@ -209,7 +221,9 @@ def _find_places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUI
 
 
 def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
-    """Find the existing settings objects: by the queue manager's GUID, and at the likely places.
+    """Find the existing settings objects.
+
+    They are searched for by the queue manager's GUID, and at the likely places.
 
     Those of another queue manager, on a computer of the same name elsewhere, are left out (M59).
     """
@@ -240,7 +254,10 @@ def _read_entry(ctx: Context, dn: DN) -> Entry | None:
 
 
 def _find_other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
-    """Return the DN of another queue manager that owns a settings object; None if there is none."""
+    """Return the DN of another queue manager that owns a settings object.
+
+    None if there is none.
+    """
     owner = _guid(entry, "mSMQQMID")
     if owner is None or owner == served.identifier:
         return None
@@ -298,7 +315,10 @@ def _put(ctx: Context, dn: DN, served: Served, existing: Entry | None, *, new: b
 
 
 def _is_left_over(existing: Entry, served: Served, *, new: bool) -> bool:
-    """Return True if a settings object was left by another or an earlier queue manager."""
+    """Return True if a settings object was left by another queue manager.
+
+    An earlier queue manager counts as another one.
+    """
     owner = _guid(existing, "mSMQQMID")
     return owner != served.identifier and (new or owner is not None)
 
@@ -317,7 +337,10 @@ def _create(ctx: Context, dn: DN, served: Served) -> None:
 
 
 def _make_server(ctx: Context, server: DN) -> None:
-    """Create the `server` object and its `Servers` container, if they are missing (M6)."""
+    """Create the `server` object and its `Servers` container (decision M6).
+
+    Only missing ones are created.
+    """
     for dn, ldap_class in ((server.parent, "serversContainer"), (server, "server")):
         try:
             ctx.session.create(dn, ldap_class, {"description": (MADE_BY_US.encode(),)})
@@ -329,7 +352,9 @@ def _make_server(ctx: Context, server: DN) -> None:
 
 
 def delete_one(ctx: Context, entry: Entry) -> None:
-    """Delete a settings object, and its parents if they were made here and are empty (M42).
+    """Delete a settings object and its empty parents (decision M42).
+
+    The parents are deleted only if they were made here.
 
     Raises:
         DirectoryError: it could not be deleted.
@@ -345,7 +370,10 @@ def delete_one(ctx: Context, entry: Entry) -> None:
 
 
 def _remove_if_ours(ctx: Context, dn: DN) -> bool:
-    """Delete an empty `server` or `Servers` object that was made here; return True if it is gone (M42)."""
+    """Delete an empty `server` or `Servers` object that was made here (M42).
+
+    Returns True if the object no longer exists.
+    """
     try:
         entry = ctx.session.get(dn, ["description", *IDENTITY])
         if MADE_BY_US.encode() not in entry.all("description"):
@@ -396,7 +424,9 @@ def postprocess(
 
 
 def remove_settings(ctx: Context, served: Served) -> None:
-    """Delete the mSMQSettings objects of a queue manager that was deleted ([MS-MQDSSM] 3.1.6.2.1.3).
+    """Delete the mSMQSettings objects of a deleted queue manager.
+
+    See [MS-MQDSSM] 3.1.6.2.1.3.
 
     Raises:
         DirectoryError: it says that the queue manager is deleted, and what is left over.

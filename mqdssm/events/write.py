@@ -32,7 +32,9 @@ _SETTINGS_NAMES: Final = frozenset((*SERVICE_NAMES, "SupportingServer", "SiteIde
 
 
 def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
-    """Write attributes of an object to the directory; attributes of its own entry all or none.
+    """Write attributes of an object to the directory.
+
+    Of the attributes of its own entry, all or none are written.
 
     Args:
         ctx: the surroundings.
@@ -81,7 +83,10 @@ def _write_queue_manager(
 
 
 def _read_along(names: frozenset[str]) -> tuple[str, ...]:
-    """Return the stored attributes needed to compute mSMQServiceType ([MS-MQDSSM] 3.1.6.7.1.5)."""
+    """Return the stored attributes needed to compute mSMQServiceType.
+
+    See [MS-MQDSSM] 3.1.6.7.1.5.
+    """
     if names.isdisjoint(SERVICE_NAMES):
         return ()
     type_alone = "DirectoryServerType" in names and "DirectoryServer" not in names
@@ -97,7 +102,9 @@ def _replace(
     *,
     unchanged: Sequence[str] = (),
 ) -> tuple[Entry, Values]:
-    """Replace values of an element's entry, retrying if it changes meanwhile (decision M92).
+    """Replace values of an element's entry (decision M92).
+
+    The change is tried again if the entry changes meanwhile.
 
     Args:
         ctx: the surroundings.

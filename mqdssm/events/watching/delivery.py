@@ -1,4 +1,7 @@
-"""Delivery of a watch's changes: each is noted before it is returned, until it is acknowledged."""
+"""Delivery of a watch's changes.
+
+Each change is noted before it is returned, until it is acknowledged.
+"""
 
 import logging
 import secrets
@@ -32,7 +35,9 @@ _ID_OCTETS: Final = 8
 
 
 class Delivery:
-    """Assigns ids to changes, and records changes and their acknowledgements (decisions W13, W14).
+    """Assigns ids to changes, records acknowledgements (decisions W13, W14).
+
+    The changes are recorded as well.
 
     Attributes:
         selection: of the changes that are told.
@@ -88,7 +93,9 @@ class Delivery:
         return replace(change, id=name, time=_time_of(seconds))
 
     def again(self, follower: Follower) -> Iterator[ObjectChange]:
-        """Yield again the changes that the previous watch returned without an acknowledgement.
+        """Yield again the changes that were not acknowledged.
+
+        The previous watch returned them.
 
         Raises:
             DirectoryError: an object could not be read.

@@ -1,4 +1,6 @@
-"""Computation of changes from hints: objects are read again and compared with their last state.
+"""Computation of changes from hints.
+
+Objects are read again and compared with their last state.
 
 Changes of an object are reported in the order in which it was read, and each reading is as new as its hint or
 newer. So the order of changes is kept, only existing states are reported, and a repeated hint gives one
@@ -53,7 +55,10 @@ class ObjectReader(Protocol):
         """Read the objects at and below an entry."""
 
     def referring(self) -> Iterator[Seen]:
-        """Read the objects that refer to others, also to missing ones, which may come back."""
+        """Read the objects that refer to others.
+
+        The others include missing objects, which may come back.
+        """
 
 
 def _forget(_key: str, _known: KnownObject | None, change: ObjectChange | None) -> ObjectChange | None:
@@ -62,7 +67,7 @@ def _forget(_key: str, _known: KnownObject | None, change: ObjectChange | None) 
 
 
 class Follower:
-    """Yields the changes of a directory, and updates the mirror (decisions W2, W3, W4)."""
+    """Yields a directory's changes, updates the mirror (decisions W2, W3, W4)."""
 
     def __init__(
         self,
@@ -95,7 +100,10 @@ class Follower:
         self._out_of_turn: set[str] = set()
 
     def take_unseen(self) -> bool:
-        """Return True if an object was added and deleted since the last call, and was never read."""
+        """Return True if an object was added and deleted since the last call.
+
+        Such an object was never read.
+        """
         unseen, self._is_unseen = self._is_unseen, False
         return unseen
 
@@ -247,7 +255,10 @@ class Follower:
         return tuple(name for name in self._types if CLASS_OF[name].lower() in change.classes)
 
     def _may_be_unseen(self, change: TouchedEntry) -> bool:
-        """Return True if a deleted entry was never read, and may have been a watched object."""
+        """Return True if a deleted entry was never read.
+
+        It may have been a watched object.
+        """
         if not change.gone or self._mirror.get(change.key) is not None:
             return False
         return not change.classes or any(CLASS_OF[name].lower() in change.classes for name in self._types)
@@ -266,7 +277,10 @@ class Follower:
                     yield from self._settle(key, seen, all_writes=all_writes)
 
     def _settle(self, key: str, seen: Seen | None, *, all_writes: bool = False) -> Iterator[ObjectChange]:
-        """Yield the change of an object, after that of the object that had its name before."""
+        """Yield the change of an object.
+
+        The change of the object that had its name before comes first.
+        """
         if key in self._out_of_turn:
             seen = self._read(key, seen)  # it was read after this batch
         waiting = [(key, seen)]
@@ -305,7 +319,10 @@ class Follower:
             yield change
 
     def _find_moved(self, touched: Iterable[TouchedEntry]) -> list[str]:
-        """Return the entries below which objects may have new names or attributes, without a hint."""
+        """Return the entries below which objects may have changed without a hint.
+
+        These objects may have new names or attributes.
+        """
         keys: dict[str, None] = {}
         for change in touched:
             if change.gone or change.dn is None or not change.classes & _ANCESTORS:
@@ -316,7 +333,10 @@ class Follower:
         return list(keys)
 
     def _is_called_otherwise(self, seen: Seen) -> bool:
-        """Return True if an object is a renamed queue manager: references to it have to be read again."""
+        """Return True if an object is a renamed queue manager.
+
+        References to it have to be read again.
+        """
         known_object = self._mirror.get(seen.key)
         is_renamed = known_object is not None and known_object.dn != seen.dn and not seen.is_damaged
         return is_renamed and seen.type == _MACHINE

@@ -104,7 +104,10 @@ class WatchedObjectReader:
                 yield from self._read(kind, kind.base, kind.class_filter)
 
     def referring(self) -> Iterator[Seen]:
-        """Read the objects that refer to others, also to missing ones, which may come back."""
+        """Read the objects that refer to others.
+
+        The others include missing objects, which may come back.
+        """
         for name, marks in _REFERRING.items():
             kind = self._kinds.get(name)
             if kind is not None:
@@ -196,7 +199,10 @@ def _class_filter(session: Session, ldap_class: str) -> LdapFilter:
 
 
 def _key_value(attribute: str, key: str) -> bytes:
-    """Encode a key for the server: entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets."""
+    """Encode a key for the server.
+
+    entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets.
+    """
     return key.encode() if attribute == "entryUUID" else UUID(key).bytes_le
 
 

@@ -14,7 +14,7 @@ from mqdssm.model.watching import LDAP_MARK, WATCHED_TYPES, ChangeEvent, ObjectC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Types, attributes, events and computers whose changes are reported (decision W3).
+    """Types, attributes, events and computers of reported changes (decision W3).
 
     Attributes:
         types: that are watched.

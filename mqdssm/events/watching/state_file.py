@@ -94,7 +94,9 @@ class StateFile:
         self.is_begun = False
 
     def load(self) -> WatchState:
-        """Lock and read the state until `close`; return an empty state if there is no file.
+        """Lock and read the state until `close`.
+
+        Returns an empty state if there is no file.
 
         Raises:
             ConfigError: it is damaged, of another version, another watcher has it, or it cannot be
@@ -264,7 +266,10 @@ class StateFile:
                 state.mirror.put(record.key, record.known_object)
 
     def _read_version_1_changes(self, digest: str) -> Iterator[ObjectNote]:
-        """Yield the changes that version 1 returned after a state; an incomplete line was never returned."""
+        """Yield the changes that version 1 returned after a state.
+
+        An incomplete line was never returned.
+        """
         try:
             file = self._path_beside(".told").open("rb")
         except FileNotFoundError:

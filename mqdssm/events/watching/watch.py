@@ -191,7 +191,7 @@ class Watch:
         self._delivery.acknowledge()
 
     def sync(self) -> None:
-        """Write to disk which changes were returned, and which were committed (decision W20).
+        """Write to disk which changes were returned or committed (decision W20).
 
         After this a change that is told again has the id that it had, also after a power failure.
 
@@ -214,7 +214,9 @@ class Watch:
         self._stopped.set()
 
     def rest(self, seconds: float) -> bool:
-        """Wait for some seconds or until the watch is stopped, while a change is being handled.
+        """Wait for some seconds or until the watch is stopped.
+
+        A change is being handled meanwhile.
 
         Returns:
             True if the watch goes on; False if it was stopped.
@@ -328,7 +330,10 @@ class Watch:
             self._delivery.perform_due_work()
 
     def _find_computers(self, session: Session) -> None:
-        """Select the changes of the named computers; log a warning for each missing one, once."""
+        """Select the changes of the named computers.
+
+        A warning is logged once for each missing computer.
+        """
         wanted_names = self._selection.computers
         if wanted_names:
             names, warnings = find_computer_names(session, wanted_names)
@@ -366,7 +371,9 @@ class Watch:
 
 
 class _Doubts:
-    """Pending comparisons because objects may have left the watched part of the directory.
+    """Pending comparisons of objects.
+
+    They may have left the watched part of the directory.
 
     Meanwhile the place does not change, so that the next watch compares, too.
     """
@@ -420,14 +427,20 @@ def _start_in_thread(step: Callable[[], T]) -> Future[T]:
 
 
 def is_for_people(error: DirectoryError) -> bool:
-    """Return True if a retry is useless (decision W1): no rights, a refused log-in, no overlay."""
+    """Return True if a retry is useless (decision W1).
+
+    Examples are missing rights, a refused log-in, and a missing overlay.
+    """
     if error.ldap_code in _TRANSIENT:
         return False
     return not isinstance(error, DirectoryNotConnected) or error.ldap_code is not None
 
 
 def classes_of(types: Collection[str]) -> tuple[str, ...]:
-    """Return the object classes of all entries that matter to some types (decision W4)."""
+    """Return the object classes of all entries that concern some types.
+
+    See decision W4.
+    """
     classes = {CLASS_OF[name]: None for name in types}
     if classes.keys() & {"mSMQQueue", "mSMQConfiguration", "user", "mSMQSiteLink"}:
         classes |= dict.fromkeys(ANCESTORS)

@@ -1,4 +1,7 @@
-"""Last known state of a directory, compared with objects as they are read; without I/O."""
+"""Last known state of a directory, compared with objects as they are read.
+
+It has no I/O.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -85,7 +88,9 @@ class WatchCache:
             self.others[key] = known_object.version
 
     def change(self, key: str, seen: Seen | None, ignore: Collection[str] = ()) -> ObjectChange | None:
-        """Return the difference between an object and its last known state; the mirror is not changed.
+        """Return the difference between an object and its last known state.
+
+        The mirror is not changed.
 
         Args:
             key: of the object.
@@ -99,7 +104,10 @@ class WatchCache:
 
 
 def seen_of(key: str, known_object: KnownObject | None) -> Seen | None:
-    """Return a recorded object in the form of a read one, to report it again (decision W7)."""
+    """Return a recorded object in the form of a read one (decision W7).
+
+    It is reported again in this form.
+    """
     if known_object is None:
         return None
     return Seen(
@@ -126,7 +134,7 @@ def other_of(version: str) -> KnownObject:
 
 
 def make_unchanged(seen: Seen) -> ObjectChange:
-    """Return the change of an object that was written to without an effect (decision C29)."""
+    """Return the change of an object that a write did not alter (decision C29)."""
     return _make_object_change(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
 
 

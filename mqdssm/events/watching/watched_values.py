@@ -54,7 +54,10 @@ class Seen:
 
 
 def body_of(element: DirectoryObject) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the body of an element, and the values that the body has as digests (decision W5)."""
+    """Return the body of an element, and its digests (decision W5).
+
+    Digests stand for some values of the body.
+    """
     populated = element.model_fields_set
     fields = {
         field: (name, octets)
@@ -87,7 +90,10 @@ def _fields_of(table: str) -> tuple[tuple[str, str, Any, bool], ...]:
 def add_ldap(
     body: dict[str, Any], whole: dict[str, Any], names: Sequence[str], values: Sequence[Value]
 ) -> None:
-    """Add attributes that the model does not have, under `LDAP_MARK`; octets as in decision W5."""
+    """Add attributes that the model does not have, under `LDAP_MARK`.
+
+    Octets are written as in decision W5.
+    """
     for name, value in zip(names, values, strict=True):
         items = [value] if isinstance(value, bytes) else sorted(value or ())
         if not items:
@@ -103,7 +109,9 @@ def add_ldap(
 def make_attribute_change(
     type_name: str, name: str, old: Any, new: Any, whole: Mapping[str, Any]
 ) -> AttributeChange:
-    """Return the old and new value of an attribute, in the form of the element (decision W5).
+    """Return the old and new value of an attribute (decision W5).
+
+    They have the form of the element.
 
     Args:
         type_name: of the object.
