@@ -1,1 +1,4 @@
-"""LDAP sessions: connections, requests, paging, profiles of servers; the only package that imports ldap3."""
+"""LDAP sessions: connections, requests, paging, profiles of servers.
+
+This is the only package that imports ldap3.
+"""

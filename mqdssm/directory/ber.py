@@ -1,4 +1,6 @@
-"""Basic Encoding Rules as far as LDAP uses them; every length is checked ([RFC4511] 5.1).
+"""Basic Encoding Rules as far as LDAP uses them ([RFC4511] 5.1).
+
+Every length is checked.
 
 Only definite lengths of up to four octets and one-octet tags are supported: LDAP has no others. The
 encoder writes the shortest lengths. The decoder accepts any form, since Active Directory writes
@@ -112,7 +114,9 @@ def read_length(buffer: bytes, position: int, field: str, section: str = _SECTIO
 
 
 class BerReader:
-    """Reader of the elements in one constructed element; no length may exceed its parent.
+    """Reader of the elements in one constructed element.
+
+    No length may exceed its parent.
 
     Attributes:
         buffer: the octets of the whole message, never copied.
@@ -141,11 +145,17 @@ class BerReader:
         return self.position < self.end
 
     def at(self, tag: int) -> bool:
-        """Return True if the next element exists and has this tag (for OPTIONAL elements)."""
+        """Return True if the next element exists and has this tag.
+
+        It is for OPTIONAL elements.
+        """
         return self.position < self.end and self.buffer[self.position] == tag
 
     def span(self, tag: int, field: str) -> tuple[int, int]:
-        """Skip the next element, which must have this tag; return the start and end of its content."""
+        """Skip the next element; return the start and end of its content.
+
+        The element must have this tag.
+        """
         position = self.position
         if position >= self.end:
             raise DecodeError(self.section, field, position, "is missing")
@@ -183,11 +193,17 @@ class BerReader:
             raise DecodeError(self.section, field, start, "is no UTF-8") from None
 
     def words(self, field: str, tag: int = OCTET_STRING) -> str:
-        """Read the next element as text for people; octets that are no UTF-8 become hexadecimal escapes."""
+        """Read the next element as text for people.
+
+        Octets that are no UTF-8 become hexadecimal escapes.
+        """
         return self.octets(field, tag).decode(errors="backslashreplace")
 
     def integer(self, field: str, tag: int = INTEGER) -> int:
-        """Read the next element as a signed integer of at most `INTEGER_BYTES_MAX` octets."""
+        """Read the next element as a signed integer.
+
+        It has at most `INTEGER_BYTES_MAX` octets.
+        """
         start, stop = self.span(tag, field)
         if not 1 <= stop - start <= INTEGER_BYTES_MAX:
             raise DecodeError(self.section, field, start, f"an integer of {stop - start} octets")

@@ -1,4 +1,6 @@
-"""Bound LDAP connection that sends requests and receives answers, with a deadline on every wait.
+"""Bound LDAP connection that sends requests and receives answers.
+
+Every wait has a deadline.
 
 A channel serves one caller at a time (a pool lends it). After an interrupted wait, an answer may
 still arrive, so the channel is never used again.
@@ -39,7 +41,10 @@ CLOSE_LIMIT_S: Final = 1.0
 
 
 class OctetTransport(Protocol):
-    """Transport of octets: a socket, a TLS socket, or a socket with a SASL security layer."""
+    """Transport of octets.
+
+    It is a socket, a TLS socket, or a socket with a SASL security layer.
+    """
 
     def sendall(self, data: bytes, /) -> None:
         """Send all octets; after an OSError some of them were not sent."""
@@ -75,7 +80,9 @@ class ThreadSafeCounter:
 
 
 class ConnectionBroken(Exception):  # noqa: N818  it names what happened
-    """Error of a connection that cannot be used any more; internal to the pool and the session.
+    """Error of a connection that cannot be used any more.
+
+    It is internal to the pool and the session.
 
     Attributes:
         request_left: the whole request may have reached the server.
@@ -95,7 +102,10 @@ class ConnectionBroken(Exception):  # noqa: N818  it names what happened
 
     @property
     def is_final(self) -> bool:
-        """True if a repeated read would fail again: the time is up, or the server breaks the protocol."""
+        """True if a repeated read would fail again.
+
+        The reason is that the time is up, or that the server breaks the protocol.
+        """
         return self.timed_out or self.garbled
 
 
@@ -219,7 +229,9 @@ class Channel:
                     raise self._make_confused_error(f"an answer to message {last.id}, not to {message_id}")
 
     def request(self, message_id: int, request: bytes, expected: int, deadline: float) -> LdapResult:
-        """Send a request other than a search, and wait for its result, which has the tag `expected`.
+        """Send a request other than a search, and wait for its result.
+
+        The result has the tag `expected`.
 
         Raises:
             ConnectionBroken: as `send` and `receive`.
@@ -357,7 +369,10 @@ class Channel:
         return False
 
     def close(self) -> None:
-        """Send an unbind request, unless the channel is broken, and close ([MS-MQDSSM] 3.1.6.21)."""
+        """Send an unbind request and close ([MS-MQDSSM] 3.1.6.21).
+
+        No request is sent if the channel is broken.
+        """
         if not self.broken:
             self.broken = True
             try:
@@ -369,7 +384,10 @@ class Channel:
 
 
 def _remaining_s(deadline: float) -> float:
-    """Return the seconds until the deadline; raise TimeoutError instead of returning 0."""
+    """Return the seconds until the deadline.
+
+    TimeoutError is raised instead of returning 0.
+    """
     remaining_s = deadline - time.monotonic()
     if remaining_s <= 0:
         raise TimeoutError("the time is up")

@@ -1,4 +1,6 @@
-"""Opening of LDAP connections, the only user of ldap3: every option of ldap3 is set here.
+"""Opening of LDAP connections, the only user of ldap3.
+
+Every option of ldap3 is set here.
 
 ldap3 connects, secures and binds; then the channel takes over the socket, and ldap3 decodes nothing
 (decision M39). Its defaults would verify no certificate, wait for ever, follow referrals with the
@@ -30,7 +32,9 @@ BIND_ANSWER_BYTES_MAX: Final = 1 << 20
 
 
 def trust(options: ConnectionOptions) -> ssl.SSLContext:
-    """Return the TLS settings: certificate and host name are always verified, TLS 1.2 at least.
+    """Return the TLS settings, with TLS 1.2 at least.
+
+    Certificate and host name are always verified.
 
     Where no server is reached over TLS, the system's certification authorities are not read: that takes as
     long as many operations.
@@ -53,7 +57,9 @@ def trust(options: ConnectionOptions) -> ssl.SSLContext:
 
 
 class _HurriedSocket:
-    """Socket for ldap3's bind, with one deadline for the whole bind and a limit of bytes.
+    """Socket for ldap3's bind.
+
+    The whole bind has one deadline and a limit of bytes.
 
     ldap3 gives each `recv` the whole time-out again, so that a server that drips single bytes would
     hold it for ever.
@@ -87,7 +93,10 @@ class _HurriedSocket:
 
 
 class _VerifiedTls(ldap3.Tls):  # type: ignore[misc]  # ldap3 is untyped
-    """TLS settings of ldap3 with OpenSSL's verification: ldap3 does not verify during the handshake."""
+    """TLS settings of ldap3 with OpenSSL's verification.
+
+    ldap3 does not verify during the handshake.
+    """
 
     def __init__(self, context: ssl.SSLContext, host: str, deadline: float) -> None:
         super().__init__(validate=ssl.CERT_REQUIRED)
@@ -137,7 +146,9 @@ class Attempt:
 
 
 def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
-    """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18), trying every address of one server in order.
+    """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18).
+
+    Every address of one server is tried in order.
 
     Args:
         attempt: what to try.
@@ -253,7 +264,10 @@ def _ldap3_connection(attempt: Attempt, address: str, tls: _VerifiedTls) -> ldap
 
 
 def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeCounter) -> Channel:
-    """Log in by GSS-SPNEGO over the connection of ldap3, which is already secured by TLS if there is any."""
+    """Log in by GSS-SPNEGO over the connection of ldap3.
+
+    TLS, if there is any, already secures the connection.
+    """
     wire: _HurriedSocket = connection.socket
     certificate = wire.raw.getpeercert(True) if isinstance(wire.raw, ssl.SSLSocket) else None
     log_in = SaslLogIn(attempt.options, attempt.endpoint, certificate)
@@ -280,7 +294,10 @@ def _take_over(
 
 
 def _close_abandoned_socket(connection: ldap3.Connection) -> None:
-    """Close the socket that ldap3 leaves open when connecting fails, and remove the password."""
+    """Close the socket that ldap3 leaves open when connecting fails.
+
+    The password is removed as well.
+    """
     connection.password = None  # ldap3 shows it in the connection's repr
     open_socket, connection.socket, connection.closed = connection.socket, None, True
     if open_socket is not None:

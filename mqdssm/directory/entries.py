@@ -31,7 +31,9 @@ _keys: dict[bytes, tuple[str, int]] = {}
 
 
 class PartialValues(list[bytes]):
-    """Some of the values of an attribute; the rest must be requested (``;range=`` of Active Directory).
+    """Some of the values of an attribute.
+
+    The rest must be requested (``;range=`` of Active Directory).
 
     Attributes:
         next_index: the first value that is missing, counted from 0.
@@ -127,7 +129,9 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
 
 
 def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[bytes, list[bytes]]]]:
-    """Return the octets of the name and of each attribute's description and values, in the server's order.
+    """Return an entry's name and attributes as octets, in the server's order.
+
+    Each attribute has its description and values.
 
     Raises:
         DecodeError: as `decode_entry`, except for the encoding of the names.
@@ -148,7 +152,9 @@ def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[
 
 
 def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[bytes, list[bytes]]]:  # noqa: C901, PLR0912  lengths inline: calls cost most here
-    """Parse a PartialAttributeList: ``30 len 04 len type 31 len { 04 len value }`` for each attribute.
+    """Parse a PartialAttributeList.
+
+    Each attribute is ``30 len 04 len type 31 len { 04 len value }``.
 
     A length that leads out of its element is caught by the comparison of the ends: positions never
     move backwards.
@@ -238,7 +244,9 @@ def decode_dn(octets: bytes, offset: int) -> str:
 
 
 def attribute_key(description: bytes) -> tuple[str, int]:
-    """Return the key of an attribute in `Entry.attributes`, and its first missing value (0: none).
+    """Return an attribute's key in `Entry.attributes`, and first missing value.
+
+    The number is 0 if no value is missing.
 
     Raises:
         DecodeError: the description is empty or not of visible ASCII characters.
@@ -266,7 +274,10 @@ def attribute_key(description: bytes) -> tuple[str, int]:
 
 
 def merged_values(first_values: list[bytes], second_values: list[bytes]) -> list[bytes]:
-    """Merge the values of an attribute that occurs twice: Active Directory sends it empty and as a range."""
+    """Merge the values of an attribute that occurs twice.
+
+    Active Directory sends such an attribute empty and as a range.
+    """
     next_index = max(getattr(first_values, "next_index", 0), getattr(second_values, "next_index", 0))
     both = [*first_values, *second_values]
     return PartialValues(both, next_index) if next_index else both

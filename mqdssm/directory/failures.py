@@ -63,7 +63,10 @@ LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
 
 
 def log_in_failure(text: str) -> tuple[str, str] | None:
-    """Return the reason for a refused log-in and a hint, from the server's text; None if unknown."""
+    """Return the reason for a refused log-in and a hint.
+
+    They come from the server's text. None if unknown.
+    """
     match = _DATA.search(text)
     return LOG_IN.get(int(match.group(1), 16)) if match else None
 
@@ -181,12 +184,18 @@ _ERROR_NUMBER: Final = re.compile(r"^.*\[Errno \d+\] ")
 
 
 def _without_number(words: str) -> str:
-    """Return the words of an error of the system, without its number and what libraries put before it."""
+    """Return the words of an error of the system.
+
+    Its number is left out, and what libraries put before it.
+    """
     return _ERROR_NUMBER.sub("", words)
 
 
 def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
-    """Return the error for a failed connection, failed TLS, or a missing answer to the bind."""
+    """Return the error for a failed connection.
+
+    It also covers failed TLS, and a missing answer to the bind.
+    """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _make_not_trusted(endpoint, error)
     words = str(error)
@@ -247,7 +256,10 @@ _KERBEROS: Final = (
 def make_no_ticket(
     endpoint: "Endpoint", options: "ConnectionOptions", error: Exception
 ) -> DirectoryNotConnected:
-    """Return the error for a GSS-SPNEGO log-in that failed locally or could not authenticate the server."""
+    """Return the error for a failed GSS-SPNEGO log-in.
+
+    The log-in failed locally or could not authenticate the server.
+    """
     words = " ".join(str(error).split())
     user = f"user {options.user!r}" if options.user is not None else "the user of this process"
     meaning, hint = next(
@@ -265,7 +277,10 @@ def make_no_ticket(
 
 
 def make_not_understood(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
-    """Return the error for an answer to StartTLS or the bind that cannot be read, or a referral."""
+    """Return the error for an unusable answer to StartTLS or the bind.
+
+    The answer cannot be read, or is a referral.
+    """
     return DirectoryNotConnected(
         f"{endpoint.url}: its answer to the log-in cannot be read ({type(error).__name__}: {error})",
         hint="is this an LDAP server, and one that answers itself instead of referring to another?",

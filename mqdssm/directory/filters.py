@@ -1,4 +1,6 @@
-"""LDAP search filters as values, encoded to BER ([RFC4511] 4.5.1.7) and to and from text ([RFC4515]).
+"""LDAP search filters as values, encoded to BER ([RFC4511] 4.5.1.7).
+
+They are also converted to and from text ([RFC4515]).
 
 Values are octets; nothing is ever pasted into a filter as text, so that no name can become a part
 of one. The text form is for people, for logs and for filters that people type.
@@ -89,7 +91,9 @@ class Substrings:
 
 @dataclass(frozen=True, slots=True)
 class Extensible:
-    """``(attribute:dn:rule:=value)``; Active Directory's bitwise and chained rules are of this form.
+    """``(attribute:dn:rule:=value)``, an extensible match.
+
+    Active Directory's bitwise and chained rules are of this form.
 
     Raises:
         ValueError: neither an attribute nor a rule.
@@ -170,14 +174,20 @@ FALSE: Final[LdapFilter] = Not(TRUE)
 
 
 def all_of(*operands: LdapFilter) -> LdapFilter:
-    """Return the filter that matches all operands: `TRUE` for none, the operand itself for one."""
+    """Return the filter that matches all operands.
+
+    It is `TRUE` for no operand, the operand itself for one.
+    """
     if not operands:
         return TRUE
     return operands[0] if len(operands) == 1 else And(operands)
 
 
 def any_of(*operands: LdapFilter) -> LdapFilter:
-    """Return the filter that matches at least one operand: `FALSE` for none, the operand itself for one."""
+    """Return the filter that matches at least one operand.
+
+    It is `FALSE` for no operand, the operand itself for one.
+    """
     if not operands:
         return FALSE
     return operands[0] if len(operands) == 1 else Or(operands)
@@ -346,7 +356,9 @@ _COMPARISONS: Final[dict[str, Callable[[str, bytes], LdapFilter]]] = {
 
 
 def parse_text(text: str) -> LdapFilter:
-    """Parse the string form of [RFC4515] strictly: no blanks between the parts, all parentheses present.
+    """Parse the string form of [RFC4515] strictly.
+
+    There may be no blanks between the parts; all parentheses must be present.
 
     ``(&)`` and ``(|)`` of [RFC4526] become `TRUE` and `FALSE`.
 

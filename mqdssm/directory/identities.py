@@ -1,4 +1,7 @@
-"""GUIDs of new objects: generated here, kept from before, or made by the server (decision M37)."""
+"""GUIDs of new objects (decision M37).
+
+They are generated here, kept from before, or made by the server.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -88,7 +91,10 @@ class Identities:
         return UUID(bytes_le=sent[0]) if sent else None
 
     def _refuse_taken(self, dn: str, identifier: UUID) -> None:
-        """Raise ObjectAlreadyExists if a GUID finds an object; the server checks objectGUID itself."""
+        """Raise ObjectAlreadyExists if a GUID finds an object.
+
+        The server checks objectGUID itself.
+        """
         session = self._session
         target = session.profile.guid_target(session.naming, identifier)
         if target.otherwise is None:

@@ -33,7 +33,9 @@ class LogInArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIn:
-    """Options of a log-in to a directory, and of what may be done there. None of them is a secret.
+    """Options of a log-in to a directory, and of permitted work.
+
+    None of them is a secret.
 
     Attributes:
         user: DN, or another name that the server knows; None: anonymous, SASL EXTERNAL over ``ldapi:``, or a

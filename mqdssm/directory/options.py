@@ -119,7 +119,10 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool | None:
-    """Return True if a host is this machine; None for a name that has to be resolved first."""
+    """Return True if a host is this machine.
+
+    None for a name that has to be resolved first.
+    """
     if address.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -130,7 +133,9 @@ def is_loopback(address: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions(LogIn):
-    """Options of a session's connections; made by `of`. Those of the log-in are described by `LogIn`.
+    """Options of a session's connections; made by `of`.
+
+    Those of the log-in are described by `LogIn`.
 
     Attributes:
         endpoints: the servers, tried in this order.

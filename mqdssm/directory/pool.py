@@ -1,4 +1,6 @@
-"""Pool of bound connections ([MS-MQDSSM] 3.1.1.6, 3.1.6.18, 3.1.6.21, decision M24).
+"""Pool of bound connections (decision M24).
+
+See [MS-MQDSSM] 3.1.1.6, 3.1.6.18 and 3.1.6.21.
 
 A lease is the specification's reference: taken at the start of an operation, returned at its end.
 Idle connections are kept for the next operation, checked before they are lent again, and
@@ -82,7 +84,9 @@ class Pool:
 
     @contextmanager
     def one_server(self) -> Iterator[None]:
-        """Keep an operation of several steps on one server after its first change, in this thread.
+        """Keep an operation on one server after its first change.
+
+        The operation has several steps in this thread.
 
         Domain controllers replicate changes minutes later.
         """
@@ -96,7 +100,10 @@ class Pool:
                 operation.url = None
 
     def note_change_on(self, url: str) -> None:
-        """Record the server that made a change: the current operation stays there, if there is one."""
+        """Record the server that made a change.
+
+        The current operation stays there, if there is one.
+        """
         if self._operation.depth:
             self._operation.url = url
 
@@ -147,7 +154,10 @@ class Pool:
             self._give_back(endpoint, channel)
 
     def suspect(self, url: str) -> None:
-        """Try other servers first after a server did not answer, and close idle connections to it."""
+        """Try other servers first after a server did not answer.
+
+        Idle connections to that server are closed.
+        """
         with self._changed:
             for endpoint in self._options.endpoints:
                 if endpoint.url == url:
@@ -184,7 +194,10 @@ class Pool:
             self._changed.notify()
 
     def _forget_parent(self) -> None:
-        """Close the sockets inherited by a fork: two processes on one socket would mix answers."""
+        """Close the sockets inherited by a fork.
+
+        Two processes on one socket would mix answers.
+        """
         inherited = self._idle
         self._begin()
         for _, channel in inherited:
@@ -252,7 +265,10 @@ class Pool:
         self._drop_idle_of_others()
 
     def _drop_idle_of_others(self) -> None:
-        """Close idle connections to other servers than the current one: reads must see earlier changes."""
+        """Close idle connections to other servers than the current one.
+
+        Reads must see earlier changes.
+        """
         with self._changed:
             other_channels = [idle for idle in self._idle if idle[0] != self._current]
             self._idle = [idle for idle in self._idle if idle[0] == self._current]
@@ -260,7 +276,10 @@ class Pool:
             channel.close()
 
     def _order_endpoints(self) -> list[Endpoint]:
-        """Return the server in use, then the others of the list, then those that failed recently."""
+        """Return the endpoints in the order in which to try them.
+
+        The server in use is first, then come the others, last those that failed recently.
+        """
         with self._changed:
             now = time.monotonic()
             resting = {

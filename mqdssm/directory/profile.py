@@ -104,7 +104,10 @@ class Naming:
 
     @property
     def guid_bases(self) -> tuple[DN, ...]:
-        """Bases that must be searched to find any object; no base is reached from another one."""
+        """Bases that must be searched to find any object.
+
+        No base is reached from another one.
+        """
         bases: list[DN] = [self.forest]
         for dn in (self.root, self.configuration):
             if not any(self._is_reached(base, dn) for base in bases):
@@ -127,7 +130,9 @@ class Naming:
         return replace(self, root=DN(), forest=DN(), default=DN(), apart=())
 
     def other_domain(self, dn: DN) -> DN | None:
-        """Return the domain of a name in Active Directory; None if it is the server's own domain.
+        """Return the domain of a name in Active Directory.
+
+        None if it is the server's own domain.
 
         A name ends in its domain's, the components ``DC=``; the naming contexts of configuration and schema
         are on every domain controller.
@@ -250,7 +255,10 @@ class Profile(ABC):
     facts: ClassVar[ServerFacts]
 
     def name_key(self, name: str) -> str:
-        """Return the comparison key of a name: names with equal keys are equal to the server (M64)."""
+        """Return the comparison key of a name (decision M64).
+
+        Names with equal keys are equal to the server.
+        """
         return fold_case(name)
 
     @abstractmethod
@@ -259,7 +267,9 @@ class Profile(ABC):
 
     @abstractmethod
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:
-        """Return the naming contexts, with the base of computers and users replaced by `override`.
+        """Return the naming contexts, with the base of computers replaced.
+
+        `override` is the base of computers and users.
 
         Raises:
             GenericDirectoryError: the root DSE names none.
@@ -271,7 +281,10 @@ class Profile(ABC):
         """Return the search for an object by its objectGUID."""
 
     def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
-        """Return a filter for the object of a class that has a GUID, or had it elsewhere (decision M37)."""
+        """Return a filter for the object of a class with a GUID (decision M37).
+
+        The object has the GUID, or had it elsewhere.
+        """
         guid_filter = Equal("objectGUID", guid.bytes_le)
         if self.original_guid is None or ldap_class not in self.original_guid_classes:
             return guid_filter
@@ -286,7 +299,10 @@ class Profile(ABC):
         """Return a filter for the objects of one class only (decision M32)."""
 
     def computer_filter(self, name: str) -> "LdapFilter":
-        """Return a filter for the computers of a name, by indexed attributes (decision M16)."""
+        """Return a filter for the computers of a name (decision M16).
+
+        It uses indexed attributes.
+        """
         return And((self.class_filter("computer"), Equal("cn", name.encode())))
 
     @abstractmethod
@@ -314,10 +330,16 @@ class Profile(ABC):
     def references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[LdapControl, ...]":
-        """Return the controls by which a page includes the referenced objects, if there are any."""
+        """Return the controls by which a page includes referenced objects.
+
+        There may be none.
+        """
 
     def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
-        """Return the controls by which a search returns the objects that an attribute names, if any."""
+        """Return the controls by which a search returns an attribute's objects.
+
+        These are the objects that the attribute names. There may be no controls.
+        """
         return ()
 
     def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
@@ -341,24 +363,29 @@ class Profile(ABC):
         return image
 
     def check_name(self, dn: str) -> None:  # noqa: B027  a hook: most servers refuse such names themselves
-        """Raise ValueError for a name of a new object that this kind of server should not accept.
+        """Raise ValueError for a new object's name that is not acceptable.
+
+        This kind of server should not accept it.
 
         Raises:
             ValueError: such a name.
         """
 
     def keeps_guids(self, session: "Session") -> bool:  # noqa: ARG002  a hook
-        """Return True if the server keeps an objectGUID that is sent with an add (decision M37)."""
+        """Return True if the server keeps a sent objectGUID (decision M37).
+
+        It is sent with an add.
+        """
         return self.makes_guid
 
     def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
-        """Return True if the server refused an add because of the objectGUID that came with it."""
+        """Return True if an add was refused because of its objectGUID."""
         return False
 
     def identity(
         self, ldap_class: str, guid: UUID | None, *, keeps_guids: bool
     ) -> dict[str, tuple[bytes, ...]]:
-        """Return the attributes of an add that set the GUID of the object, or record it (decision M37).
+        """Return an add's attributes that set or record the GUID (decision M37).
 
         Args:
             ldap_class: of the new object.
@@ -387,7 +414,9 @@ class Profile(ABC):
         buffer: bytes,
         messages: "Sequence[MessageBounds]",
     ) -> "list[tuple[Any, ...]]":
-        """Return the rows of a page, each with the referenced objects (see `references_control`).
+        """Return the rows of a page, each with the referenced objects.
+
+        See `references_control`.
 
         Args:
             rows: the DN and the columns of each entry.
@@ -408,7 +437,10 @@ class Profile(ABC):
 
     @abstractmethod
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
-        """Return the error for a result with a special meaning on this server; None for any other result."""
+        """Return the error for a result with a special meaning on this server.
+
+        None for any other result.
+        """
 
     @abstractmethod
     def bound_sid(self, session: "Session") -> str | None:

@@ -1,4 +1,6 @@
-"""Range retrieval of attributes with many values ([MS-ADTS] 3.1.1.3.1.3.3, decision M14).
+"""Range retrieval of attributes with many values (decision M14).
+
+See [MS-ADTS] 3.1.1.3.1.3.3.
 
 Active Directory returns 1,500 values, with the range in the attribute description: ``member;range=0-1499``.
 The next values are requested with ``member;range=1500-*``. The object may change in between, so all values
@@ -56,7 +58,10 @@ class RangeReader:
     def complete_rows(
         self, rows: Iterable[tuple[Any, ...]], columns: Sequence[str], multi: frozenset[str]
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield rows with all their values: the first item is the DN, the others are the columns."""
+        """Yield rows with all their values.
+
+        The first item is the DN, the others are the columns.
+        """
         lists = [(place, name) for place, name in enumerate(columns, 1) if name in multi]
         for row in rows:
             completed = row
@@ -67,7 +72,9 @@ class RangeReader:
             yield completed
 
     def values(self, dn: str, name: str, some: PartialValues) -> list[bytes]:
-        """Return all values of an attribute, or those seen before if the object was deleted meanwhile.
+        """Return all values of an attribute.
+
+        If the object was deleted meanwhile, these are the values seen before.
 
         If the connection is lost, all values are read again from another server.
 

@@ -20,7 +20,9 @@ _RANGE_OPTION: Final = "range="
 
 
 def decode_raw_entry(buffer: bytes, start: int, end: int) -> ServerEntry:
-    """Decode the content of a SearchResultEntry, keeping the spelling of the attribute descriptions.
+    """Decode the content of a SearchResultEntry.
+
+    The spelling of the attribute descriptions is kept.
 
     Args:
         buffer: holds the message.

@@ -138,7 +138,9 @@ class ReadOperations:
         return OneServer(url, read)
 
     def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
-        """Send an extended request that changes nothing, and return its result, also a failure.
+        """Send an extended request that changes nothing.
+
+        Returns its result, also a failure.
 
         Raises:
             DirectoryNotConnected: no answer.

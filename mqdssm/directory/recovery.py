@@ -1,4 +1,6 @@
-"""Recovery of changes whose answer was lost: the result is read back, nothing is repeated.
+"""Recovery of changes whose answer was lost.
+
+The result is read back; nothing is repeated.
 
 About half of the changes that a server received just before a lost connection were made. The server may still
 be working, so a missing change is looked for repeatedly before it counts as not made. A server that does not
@@ -95,7 +97,9 @@ def has_values(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequenc
 
 
 def is_as_sent(stored: Mapping[str, Sequence[bytes]], sent: Mapping[str, Sequence[bytes]]) -> bool:
-    """Return True if an entry can be the one that was added, by all attributes that can be compared.
+    """Return True if an entry can be the one that was added.
+
+    All attributes that can be compared are compared.
 
     A server may complete the classes, and the security descriptor with what is inherited.
 

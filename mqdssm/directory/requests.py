@@ -81,7 +81,10 @@ class ChangeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Modification:
-    """Modification of an attribute; REPLACE or DELETE without values removes the attribute."""
+    """Modification of an attribute.
+
+    REPLACE or DELETE without values removes the attribute.
+    """
 
     op: ChangeType
     attribute: str
@@ -113,7 +116,9 @@ def encode_search_operation(
     time_limit: int = 0,
     types_only: bool = False,
 ) -> bytes:
-    """Encode a SearchRequest ([RFC4511] 4.5.1) for `encode_message`. Aliases are never dereferenced.
+    """Encode a SearchRequest ([RFC4511] 4.5.1) for `encode_message`.
+
+    Aliases are never dereferenced.
 
     Args:
         base: DN of the entry where the search begins.
@@ -158,7 +163,9 @@ def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> 
 def encode_add(
     message_id: int, dn: str, attributes: Mapping[str, Sequence[bytes]], controls: Sequence[LdapControl] = ()
 ) -> bytes:
-    """Encode an AddRequest ([RFC4511] 4.7); `attributes` includes objectClass and those of the RDN.
+    """Encode an AddRequest ([RFC4511] 4.7).
+
+    `attributes` includes objectClass and those of the RDN.
 
     Raises:
         ValueError: an attribute without values (an add cannot carry one), or a name that is none.
@@ -175,7 +182,9 @@ def encode_add(
 def encode_modify(
     message_id: int, dn: str, changes: Iterable[Modification], controls: Sequence[LdapControl] = ()
 ) -> bytes:
-    """Encode a ModifyRequest ([RFC4511] 4.6); the changes are made in this order, all or none.
+    """Encode a ModifyRequest ([RFC4511] 4.6).
+
+    The changes are made in this order, all or none.
 
     Raises:
         ValueError: no change (servers differ in what they answer), or an addition without values.
@@ -205,7 +214,10 @@ def encode_modify_dn(
     delete_old_rdn: bool = True,
     controls: Sequence[LdapControl] = (),
 ) -> bytes:
-    """Encode a ModifyDNRequest ([RFC4511] 4.9): a new name, and a new parent if `new_superior` is given."""
+    """Encode a ModifyDNRequest ([RFC4511] 4.9).
+
+    It sets a new name, and a new parent if `new_superior` is given.
+    """
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
         content += _dn(new_superior, NEW_SUPERIOR_TAG)
@@ -236,7 +248,9 @@ def encode_unbind(message_id: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
-    """Return the control that requests a page of `size` entries ([RFC2696] 3), after a page's cookie.
+    """Return the control that requests a page of `size` entries ([RFC2696] 3).
+
+    The page follows the page that returned the cookie.
 
     Critical, because a server that ignores it may truncate the result silently (M14).
     """
@@ -246,12 +260,17 @@ def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> L
 
 
 def assertion_control(condition: LdapFilter) -> LdapControl:
-    """Return the control that makes a change fail (result 122) unless the entry matches ([RFC4528])."""
+    """Return the control that asserts a filter on a change ([RFC4528]).
+
+    The change fails (result 122) unless the entry matches.
+    """
     return LdapControl(ASSERTION_OID, critical=True, value=encode(condition))
 
 
 def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
-    """Return the control that requests attributes of referenced entries in the same round trip (M29).
+    """Return the control that requests attributes of referenced entries.
+
+    They come in the same round trip (decision M29).
 
     Args:
         references: DN-valued attribute -> attributes wanted of the entries it names. Not critical:

@@ -1,4 +1,6 @@
-"""Decoding of LDAP answers: messages of a stream, results, controls ([RFC4511] 4).
+"""Decoding of LDAP answers: messages, results, controls ([RFC4511] 4).
+
+The messages come from a stream.
 
 For any input these functions raise nothing but `DecodeError`, and no message makes them
 keep more than `ber.MESSAGE_BYTES_MAX` octets.
@@ -217,7 +219,9 @@ def _message(buffer: bytes, position: int, stop: int) -> MessageBounds:
 
 
 class MessageSplitter:
-    """Splits a stream of octets into messages; the octets of a long message are joined only once.
+    """Splits a stream of octets into messages.
+
+    The octets of a long message are joined only once.
 
     Attributes:
         pending: octets received that belong to a message not yet complete.
@@ -253,7 +257,10 @@ class MessageSplitter:
 
 
 def _size_of_first(buffer: bytes) -> int:
-    """Return the octets of the message at the start of `buffer`, or of its header if that is incomplete."""
+    """Return the octets of the message at the start of `buffer`.
+
+    If the header is incomplete, its octets are returned.
+    """
     if len(buffer) < 2:
         return 2
     width = buffer[1] & 0x7F if buffer[1] > 0x7F else 0
@@ -298,7 +305,9 @@ def decode_result(buffer: bytes, message: MessageBounds) -> LdapResult:
 
 
 def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapControl, ...]:
-    """Decode the controls behind the operation of a message ([RFC4511] 4.1.11); usually none.
+    """Decode the controls behind a message's operation ([RFC4511] 4.1.11).
+
+    Usually there are none.
 
     Raises:
         DecodeError: it breaks its grammar, or there are more than `CONTROLS_MAX`.
@@ -324,7 +333,9 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
 
 
 def paged_cookie(result: LdapResult) -> bytes | None:
-    """Return the cookie for the next page ([RFC2696] 3): empty after the last one, None without the control.
+    """Return the cookie for the next page ([RFC2696] 3).
+
+    It is empty after the last page, None without the control.
 
     Raises:
         DecodeError: the value of the control breaks its grammar.

@@ -52,7 +52,10 @@ _LENGTH: Final = rb"(?:[\x00-\x7f]|\x84....|\x82..|\x81.|\x83...)"
 
 
 class _DeclaredLengths(dict[bytes, int]):
-    """Cache of header -> declared length of the content behind it; -1 if its lengths disagree."""
+    """Cache of header -> declared length of the content behind it.
+
+    The length is -1 if the header's lengths disagree.
+    """
 
     def __missing__(self, header: bytes) -> int:
         if len(self) >= HEADERS_MAX:
@@ -62,7 +65,9 @@ class _DeclaredLengths(dict[bytes, int]):
 
 
 def _declared_length(header: bytes) -> int:
-    """Return the length declared by a header of one of the forms that the regular expressions capture.
+    """Return the length that a header declares.
+
+    The header has one of the forms that the regular expressions capture.
 
     ``04 len`` of the name; ``30 len`` of the attributes; ``30 len 04 len name 31 len`` of an attribute
     with any number of values; the same with ``04 len`` behind it, of one with a single value.
@@ -161,7 +166,10 @@ class RowDecoder:
         return rows
 
     def _try_other_shapes(self, buffer: bytes, start: int, end: int) -> Row | None:
-        """Decode a row by another shape than the first, which then becomes the first; None if none fits."""
+        """Decode a row by another shape than the first.
+
+        The shape then becomes the first. None if no shape fits.
+        """
         shapes = self._shapes
         for number in range(1, min(len(shapes), SHAPES_TRIED_MAX)):
             _, match, make = shapes[number]
@@ -255,7 +263,10 @@ class RowDecoder:
 
 
 def _is_plain(shape: _Shape) -> bool:
-    """Return True if a pattern can match the shape: short names, each attribute once, no ranges."""
+    """Return True if a pattern can match the shape.
+
+    It has short names, each attribute once, and no ranges.
+    """
     keys = set()
     for description, _ in shape:
         key, next_index = attribute_key(description)

@@ -1,4 +1,6 @@
-"""Log-in by GSS-SPNEGO, and its layer that signs and seals the connection ([MS-ADTS] 5.1.1.1.2, 5.1.2).
+"""Log-in by GSS-SPNEGO, and its security layer.
+
+The layer signs and seals the connection ([MS-ADTS] 5.1.1.1.2, 5.1.2).
 
 NTLM comes with pyspnego itself (extra ``ad``); Kerberos needs the system's library as well (extra
 ``kerberos``). Without TLS everything is signed and sealed; over TLS it must not be, and the
@@ -207,7 +209,10 @@ class SecurityLayer:
 
 
 class SealedTransport:
-    """Socket with a security layer: each buffer follows its length, 4 octets big-endian ([RFC4422] 3.7)."""
+    """Socket with a security layer ([RFC4422] 3.7).
+
+    Each buffer follows its length, 4 octets big-endian.
+    """
 
     def __init__(self, raw: Any, layer: SecurityLayer) -> None:
         """Take over a connected socket after the log-in."""
@@ -225,7 +230,10 @@ class SealedTransport:
             self._raw.sendall(struct.pack(">I", len(sealed)) + sealed)
 
     def recv(self, size: int, /) -> bytes:
-        """Receive and open a buffer, and return some octets; none at the end of the stream."""
+        """Receive and open a buffer, and return some octets.
+
+        There are none at the end of the stream.
+        """
         while not self._plain:
             buffer = self._next_buffer()
             if buffer is None:
@@ -268,7 +276,9 @@ class SealedTransport:
 
 
 def channel_binding(certificate: bytes) -> Any:
-    """Return the channel binding of a TLS connection: tls-server-end-point ([RFC5929] 4.1).
+    """Return the channel binding of a TLS connection.
+
+    Its type is tls-server-end-point ([RFC5929] 4.1).
 
     Args:
         certificate: the server's, as DER.

@@ -1,4 +1,7 @@
-"""Checks of a server: the schema that the mapping needs, and the enterprise object of MSMQ."""
+"""Checks of a server: schema for the mapping, and the enterprise object.
+
+The enterprise object is that of MSMQ.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -44,7 +47,10 @@ def differences_of(session: "Session") -> list[SchemaDifference]:
 
 
 def replication_differences_of(session: "Session") -> list[SchemaDifference]:
-    """Compare the schema of the server with that of the replication store; errors as in `differences_of`."""
+    """Compare a server's schema with that of the replication store.
+
+    The errors are those of `differences_of`.
+    """
     return compare_replication(*_read_published(session))
 
 

@@ -1,4 +1,6 @@
-"""Paged searches, streamed, each on its own channel ([MS-MQDSSM] 3.1.6.15, decision M14).
+"""Paged searches, streamed, each on its own channel (decision M14).
+
+See [MS-MQDSSM] 3.1.6.15.
 
 A cookie belongs to its connection, and a server keeps one of them at a time, so a search keeps its
 channel until its last page. The next page is requested while the present one is being read, unless the reader
@@ -91,7 +93,9 @@ class Search:
 
 
 class PagedSearch:
-    """Reads a search page by page, and begins again on another connection if one is lost (decision M72).
+    """Reads a search page by page (decision M72).
+
+    If a connection is lost, it begins again on another one.
 
     Attributes:
         delivered: objects that were returned. The reader of the pages records them, and skips known ones.
@@ -157,7 +161,10 @@ class PagedSearch:
             self.delivered.begin_again()
 
     def _may_begin_again(self, failures: int, deadline: float) -> bool:
-        """Pause and return True, unless there were too many attempts without progress or no time is left."""
+        """Pause and return True if the search may begin again.
+
+        It may not after too many attempts without progress, or when no time is left.
+        """
         pauses = RESUME_PAUSES_S if self.delivered.count else (0.0,) * (READ_ATTEMPTS - 1)
         if failures > len(pauses) or time.monotonic() + pauses[failures - 1] >= deadline:
             return False

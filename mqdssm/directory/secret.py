@@ -65,7 +65,9 @@ def read_password(file: Path) -> str:
 
 
 def remove_frames(error: Exception) -> Exception:
-    """Return an error and its causes without tracebacks, whose variables may hold the password.
+    """Return an error and its causes without tracebacks.
+
+    The variables of tracebacks may hold the password.
 
     Programs that log tracebacks with variables would log the password.
     """

@@ -1,4 +1,6 @@
-"""Objects that a search has returned, so that it can begin again without repeating them (decision M72).
+"""Objects that a search has returned (decision M72).
+
+With them, the search can begin again without repeating any object.
 
 Sixteen octets an object: its objectGUID, which outlives a rename; where it has none that this user may read,
 a digest of its name. Only when a search does begin again they are made a set, of some 100 octets an object.

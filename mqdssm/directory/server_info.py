@@ -1,4 +1,7 @@
-"""Information on the directory of a session from the root DSE ([MS-MQDSSM] 3.1.3, 3.1.1.5)."""
+"""Information on a session's directory from the root DSE.
+
+See [MS-MQDSSM] 3.1.3 and 3.1.1.5.
+"""
 
 import threading
 import time
@@ -31,7 +34,10 @@ class _Directory:
 
 
 class ServerInfo:
-    """Profile and naming contexts of a directory, read from the first server and compared with the others."""
+    """Profile and naming contexts of a directory.
+
+    They are read from the first server and compared with the others.
+    """
 
     def __init__(self, options: ConnectionOptions) -> None:
         """Initialize without any request."""
@@ -41,7 +47,10 @@ class ServerInfo:
 
     @property
     def is_there(self) -> bool:
-        """True if a server was reached; CachedConfigurationNamingContext is empty until then."""
+        """True if a server was reached.
+
+        CachedConfigurationNamingContext is empty until then.
+        """
         return self._directory is not None
 
     @property

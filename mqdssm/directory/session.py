@@ -1,4 +1,7 @@
-"""Session with a directory: the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19, thread-safe."""
+"""Session with a directory, thread-safe.
+
+It has the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19.
+"""
 
 import threading
 import time
@@ -41,7 +44,9 @@ class Session:
     """
 
     def __init__(self, options: ConnectionOptions, *, opener: Opener = open_channel) -> None:
-        """Initialize the session without connecting; the first operation or `connect` calls `opener`.
+        """Initialize the session without connecting.
+
+        The first operation or `connect` calls `opener`.
 
         Raises:
             ConfigError: the CA file cannot be used.
@@ -84,7 +89,10 @@ class Session:
         self._connect_if_needed()
 
     def close(self) -> None:
-        """Unbind all connections ([MS-MQDSSM] 3.1.6.21); a later operation is DirectoryNotConnected."""
+        """Unbind all connections ([MS-MQDSSM] 3.1.6.21).
+
+        A later operation raises DirectoryNotConnected.
+        """
         self._pool.close()
         self._forest.close()
 
@@ -112,7 +120,10 @@ class Session:
 
     @property
     def naming(self) -> Naming:
-        """Naming contexts; `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5)."""
+        """Naming contexts of the directory.
+
+        `Naming.configuration` is CachedConfigurationNamingContext (3.1.1.5).
+        """
         return self._connect_if_needed().naming
 
     @property
@@ -132,12 +143,17 @@ class Session:
 
     @property
     def is_part_only(self) -> bool:
-        """True if the server is a global catalog: attributes are missing that the objects have (M73)."""
+        """True if the server is a global catalog (decision M73).
+
+        Some attributes of the objects are missing there.
+        """
         return self._options.part_only and self.profile.has_catalog
 
     @property
     def catalog(self) -> "Session | None":
-        """Session with the global catalog; None unless the option `forest` is set (decision M73).
+        """Session with the global catalog (decision M73).
+
+        None unless the option `forest` is set.
 
         Raises:
             DirectoryError: it cannot be reached, or is one of another forest.
@@ -145,7 +161,9 @@ class Session:
         return self._forest.catalog if self._options.forest else None
 
     def refuse_if_replicated(self, operation: str) -> None:
-        """Raise GenericDirectoryError if this is the directory of a replicating server (R106).
+        """Raise GenericDirectoryError for a replicating server's directory.
+
+        See decision R106.
 
         Raises:
             GenericDirectoryError: it is one, and `allow_replicated` is not set.
@@ -155,7 +173,9 @@ class Session:
         self._writing.refuse_if_replicated(operation, "")
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
-        """Raise GenericDirectoryError for a change of an object in another domain of the forest.
+        """Raise GenericDirectoryError for a change in another domain.
+
+        The object is in another domain of the forest.
 
         Raises:
             GenericDirectoryError: naming the domain.
@@ -169,12 +189,18 @@ class Session:
 
     @property
     def references(self) -> int:
-        """Number of running operations: CachedLDAPConnection.RefCount ([MS-MQDSSM] 3.1.1.6)."""
+        """Number of running operations ([MS-MQDSSM] 3.1.1.6).
+
+        This is CachedLDAPConnection.RefCount.
+        """
         return self._pool.references
 
     @property
     def round_trips(self) -> int:
-        """Number of requests sent so far; of connecting only the read of the root DSE counts."""
+        """Number of requests sent so far.
+
+        Of connecting, only the read of the root DSE counts.
+        """
         return self._pool.counter.value
 
     @property
@@ -234,7 +260,9 @@ class Session:
         scope: SearchScope = SearchScope.SUBTREE,
         page_size: int | None = None,
     ) -> Iterator[Entry]:
-        """Search page by page and yield the entries ([MS-MQDSSM] 3.1.6.15), on a separate connection.
+        """Search page by page and yield the entries ([MS-MQDSSM] 3.1.6.15).
+
+        The search has a connection of its own.
 
         Closing the iterator returns the connection. A search whose connection is lost begins again on any
         server and continues where it was (decision M72); an incomplete search is an error. References to
@@ -255,7 +283,9 @@ class Session:
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
-        """Search the objects named by an attribute, as `find`; None if the server does not support it (M76).
+        """Search the objects named by an attribute, as `find` (decision M76).
+
+        None if the server does not support it.
 
         Objects that are not on the server in use may be missing.
         """
@@ -318,7 +348,10 @@ class Session:
     def find_raw(
         self, base: str | DN, search_filter: LdapFilter, attributes: Sequence[str]
     ) -> Iterator[ServerEntry]:
-        """Search as `find`, for copies: DN and attributes keep the server's spelling and order."""
+        """Search as `find`, for copies.
+
+        DN and attributes keep the server's spelling and order.
+        """
         begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
         return read_raw_entries(begin, attributes, lambda: self._reading.ranges)
 
@@ -401,7 +434,9 @@ class Session:
         self._writing.modify(target, replacements, unchanged)
 
     def delete(self, target: str | DN | Entry) -> None:
-        """Delete an object without children ([MS-MQDSSM] 3.1.6.13); `target` as for `modify`.
+        """Delete an object without children ([MS-MQDSSM] 3.1.6.13).
+
+        `target` is as for `modify`.
 
         Raises:
             ObjectNotFound: no such object.
@@ -443,7 +478,10 @@ class Session:
     # bound identity, and check for an MSMQ directory
 
     def bound_name(self) -> str | None:
-        """Return the DN that the connection is bound as (RFC 4532); None if it is anonymous or unknown."""
+        """Return the DN that the connection is bound as (RFC 4532).
+
+        None if it is anonymous or unknown.
+        """
         result = self._reading.extended("who am I", lambda number: encode_extended(number, WHO_AM_I_OID))
         if result.code != 0 or result.response_value is None:
             return None
@@ -451,14 +489,19 @@ class Session:
         return name if kind.lower() == "dn" and name else None
 
     def bound_sid(self) -> str | None:
-        """Return the SID of the bound identity, read once a session; None if it has none (decision M22)."""
+        """Return the SID of the bound identity (decision M22).
+
+        It is read once a session. None if the identity has none.
+        """
         cached = self._sid
         if cached is None:
             cached = self._sid = (self.profile.bound_sid(self),)
         return cached[0]
 
     def check_msmq(self) -> None:
-        """Check that this directory can hold MSMQ's objects: schema and enterprise object.
+        """Check that this directory can hold MSMQ's objects.
+
+        Schema and enterprise object are checked.
 
         Raises:
             GenericDirectoryError: the schema is not loaded, or ``CN=MsmqServices`` does not exist.

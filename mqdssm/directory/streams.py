@@ -1,4 +1,7 @@
-"""Searches as streams of entries or rows, each object once ([MS-MQDSSM] 3.1.6.15, decision M72)."""
+"""Searches as streams of entries or rows, each object once.
+
+See [MS-MQDSSM] 3.1.6.15 and decision M72.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -97,7 +100,10 @@ class RowOptions:
         return rows()
 
     def _decode_page(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator[tuple[Rows, Rows]]:
-        """Yield for each buffer of a page its rows as decoded, and as the caller gets them."""
+        """Yield the rows of each buffer of a page.
+
+        They come as decoded, and in the form for the caller.
+        """
         for buffer, messages in page.parts:
             try:
                 all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])
@@ -118,7 +124,10 @@ class Portion(Protocol):
         """Return the number of entries."""
 
     def identities(self) -> tuple[Iterable[str], Sequence[object]]:
-        """Return the DNs, which are used only if an objectGUID is missing, and the objectGUIDs."""
+        """Return the DNs and the objectGUIDs.
+
+        The DNs are used only if an objectGUID is missing.
+        """
 
     def only(self, numbers: Sequence[int]) -> Self:
         """Return a portion of the entries with the given numbers."""

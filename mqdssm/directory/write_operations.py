@@ -1,4 +1,6 @@
-"""Changes, each sent to a server once; if the answer is lost, the result is read back.
+"""Changes, each sent to a server once.
+
+If the answer is lost, the result is read back.
 
 A request that could not be sent completely was not carried out and is tried again on another connection. A
 complete request is never sent a second time.
@@ -81,7 +83,7 @@ class WriteOperations:
         self._replicating_server: str | None = None  # None: not searched yet; "": there is none
 
     def refuse_elsewhere(self, operation: str, dn: str) -> None:
-        """Raise GenericDirectoryError for a change of an object in another domain (decision M73).
+        """Raise GenericDirectoryError for a change in another domain (decision M73).
 
         Raises:
             GenericDirectoryError: naming the domain.
@@ -109,7 +111,9 @@ class WriteOperations:
             )
 
     def refuse_if_replicated(self, operation: str, dn: str) -> None:
-        """Raise GenericDirectoryError if this is the directory of a replicating server (decision R106).
+        """Raise GenericDirectoryError for a replicating server's directory.
+
+        See decision R106.
 
         The session looks for such a server once, at its first change.
 
@@ -214,7 +218,10 @@ class WriteOperations:
     def _send_change(
         self, operation: str, dn: str, encoded: Callable[[int], bytes], look: Look
     ) -> LdapResult | None:
-        """Return the server's result; None if the answer was lost, but the change was found made."""
+        """Return the server's result.
+
+        None if the answer was lost, but the change was found made.
+        """
         deadline = self._reading.new_deadline()
         attempt = 0
         while True:
@@ -283,7 +290,9 @@ class WriteOperations:
     def was_added(
         self, dn: str, attributes: Mapping[str, Sequence[bytes]], deadline: float, url: str | None
     ) -> bool:
-        """Return True if the added object exists: by name, objectGUID if one was sent, and all values.
+        """Return True if the added object exists with all values.
+
+        It is found by name, and by objectGUID if one was sent.
 
         The values count with an objectGUID as well: the caller may have brought one that an older
         object of that name has (M37). One that was the same in everything cannot be told apart.
@@ -333,7 +342,10 @@ class WriteOperations:
         return self._read_entry(dn, ("1.1",), deadline, url) is None
 
     def was_renamed(self, old: str, new: DN, deadline: float, url: str | None) -> bool:
-        """Return True if the object has exactly its new name, and the old name does not exist."""
+        """Return True if the object has exactly its new name.
+
+        The old name must not exist.
+        """
         stored = self._read_entry(str(new), ("1.1",), deadline, url)
         if stored is None or stored.name.name != new.name:
             return False
@@ -355,7 +367,10 @@ def name_of(target: str | DN | Entry) -> str:
 
 
 def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> list[Modification]:
-    """Return the modifications to new values; guarded attributes must have their old values."""
+    """Return the modifications to new values.
+
+    Guarded attributes must have their old values.
+    """
     changes = []
     for attribute, new in replacements.items():
         if attribute in guard.old:
@@ -367,7 +382,10 @@ def changes_of(guard: Guard, replacements: Mapping[str, Sequence[bytes]]) -> lis
 
 
 def _is_made_as_sent(stored: Entry, sent: Mapping[str, Sequence[bytes]], dn: str) -> bool:
-    """Return True if an object has the sent values; raise ObjectAlreadyExists otherwise."""
+    """Return True if an object has the sent values.
+
+    ObjectAlreadyExists is raised otherwise.
+    """
     if is_as_sent(stored.attributes, sent):
         return True
     raise ObjectAlreadyExists(

@@ -61,7 +61,9 @@ class Loader:
         *,
         is_enough: Callable[[], bool] = _never_enough,
     ) -> Iterator[Outcome]:
-        """Make changes and yield their outcomes; idempotent: equal entries are not written again.
+        """Make changes and yield their outcomes.
+
+        It is idempotent: equal entries are not written again.
 
         Args:
             items: the changes; they are taken as they are sent. Parents come before their children.
@@ -274,7 +276,10 @@ class _Load:
     # -- transactions
 
     def _group(self, channel: Channel) -> Iterator[Outcome]:
-        """Add a group in one transaction; send other changes, and those it refused, one by one."""
+        """Add a group in one transaction.
+
+        Other changes are sent one by one, and those that the transaction refused.
+        """
         group: dict[int, ChangeTask] = {}
         other_tasks: list[ChangeTask] = []
         while len(group) < self._transactions.size and len(other_tasks) < self._options.window:

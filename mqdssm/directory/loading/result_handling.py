@@ -55,7 +55,9 @@ class ResultHandler:
     # -- before anything is sent
 
     def prepare(self, items: Sequence[Item]) -> list[Outcome]:
-        """Queue changes; those with expected old values are compared with the directory first.
+        """Queue changes.
+
+        Those with expected old values are compared with the directory first.
 
         Args:
             items: at most `AT_ONCE`.
@@ -112,7 +114,9 @@ class ResultHandler:
     # -- answers
 
     def answer(self, task: ChangeTask, result: "LdapResult") -> Outcome | None:
-        """Return the meaning of a server's answer to a task; None if it is not decided yet.
+        """Return the meaning of a server's answer to a task.
+
+        None if it is not decided yet.
 
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.
@@ -140,7 +144,10 @@ class ResultHandler:
         )
 
     def _shows_change(self, task: ChangeTask, result: "LdapResult") -> bool:
-        """Return True if an object changed after its comparison, or by an attempt whose answer was lost."""
+        """Return True if an object changed after its comparison.
+
+        Also True if an attempt whose answer was lost changed it.
+        """
         is_whole = task.read is not None and task.split is None
         guard = task.guard(self._session.profile)
         return is_whole and task.attempts < ATTEMPTS_MAX and guard.shows_change(result)
@@ -211,7 +218,9 @@ class ResultHandler:
         return outcomes
 
     def _compare(self, tasks: list[ChangeTask]) -> list[Outcome]:
-        """Compare the objects that adds collided with: equal, different, or another object with their GUID.
+        """Compare the objects that adds collided with.
+
+        An object is equal, different, or another object with their GUID.
 
         Changes whose object changed after the first comparison are compared again.
         """

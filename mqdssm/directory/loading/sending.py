@@ -1,4 +1,6 @@
-"""Pipelined changes whose results go to the caller: nothing is compared or sent twice.
+"""Pipelined changes whose results go to the caller.
+
+Nothing is compared or sent twice.
 
 The loader's own order holds: a parent before its children, one change of an object after the other. When
 the connection is lost, the outcome of unanswered changes is unknown: repeat them.
@@ -50,7 +52,9 @@ class ChannelSender:
         self._limit_s = session.options.operation_timeout_s
 
     def send(self, requests: Iterable[ChangeInFlight]) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
-        """Send changes, and yield each with its result as the server answers, in any order.
+        """Send changes, and yield each with its result.
+
+        The results come as the server answers, in any order.
 
         Raises:
             DirectoryNotConnected: no server can be reached, or the connection was lost: what was not yielded

@@ -194,12 +194,18 @@ class TaskQueue:
         self._ready = deque(sorted(sent_tasks, key=lambda task: task.order))
 
     def park_task(self, task: ChangeTask) -> None:
-        """Park a task whose object already exists: tasks below the object may go on, others still wait."""
+        """Park a task whose object already exists.
+
+        Tasks below the object may go on, others still wait.
+        """
         self._parked.add(task.order)
         self._release(task.key)
 
     def done(self, task: ChangeTask) -> None:
-        """Unblock the tasks that waited for an answered task, unless it is put back at once."""
+        """Unblock the tasks that waited for an answered task.
+
+        They stay blocked if that task is put back at once.
+        """
         self._parked.discard(task.order)
         _leave(self._open, task.key, task.order)
         _leave(self._below, task.parent, task.order)
@@ -226,7 +232,10 @@ class TaskQueue:
 
 
 def _is_compared(name: str) -> bool:
-    """Return True for attributes that servers compare exactly: the GUID, single numbers and flags."""
+    """Return True for attributes that servers compare exactly.
+
+    They are the GUID, single numbers and flags.
+    """
     if name == "objectGUID":
         return True
     attribute = ATTRIBUTES.get(name.lower())

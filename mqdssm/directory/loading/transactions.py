@@ -84,7 +84,10 @@ class Transactions:
         return None
 
     def _send(self, channel: Channel, requests: dict[int, bytes], limit_s: float) -> set[int]:
-        """Send the requests in windows; return the ids that the server did not take into the transaction."""
+        """Send the requests in windows; return the ids of those refused.
+
+        The server did not take these into the transaction.
+        """
         odd = set()
         numbers = list(requests)
         for first in range(0, len(numbers), self._window):

@@ -49,7 +49,10 @@ _GUID_HEURISTIC: Final = 10
 
 
 class ActiveDirectory(Profile):
-    """Profile of a domain controller: it makes objectGUIDs, translates rights, separates naming contexts."""
+    """Profile of a domain controller.
+
+    It makes objectGUIDs, translates rights, separates naming contexts.
+    """
 
     name: ClassVar[str] = "activedirectory"
     title: ClassVar[str] = "Active Directory"
@@ -251,12 +254,18 @@ class ActiveDirectory(Profile):
 
 
 def _sd_flags(parts: int) -> LdapControl:
-    """Return the control LDAP_SERVER_SD_FLAGS_OID for parts of descriptors ([MS-ADTS] 3.1.1.3.4.1.11)."""
+    """Return the control LDAP_SERVER_SD_FLAGS_OID for parts of descriptors.
+
+    See [MS-ADTS] 3.1.1.3.4.1.11.
+    """
     return LdapControl(SD_FLAGS_OID, critical=True, value=sequence(integer(parts)))
 
 
 def _has_parts(stored_image: bytes, sent: bytes) -> bool:
-    """Return True if a descriptor has all parts of the sent one; the server adds inherited entries."""
+    """Return True if a descriptor has all parts of the sent one.
+
+    The server adds inherited entries.
+    """
     stored, expected = SecurityDescriptor.from_bytes(stored_image), SecurityDescriptor.from_bytes(sent)
     parts = flags_of_parts(expected)
     return (

@@ -67,20 +67,29 @@ _RESULTS: Final[Mapping[int, _Meaning]] = {
 
 
 def find_windows_code(text: str) -> int | None:
-    """Return the Windows error code at the start of a server's text; None if there is none."""
+    """Return the Windows error code at the start of a server's text.
+
+    None if there is none.
+    """
     match = _NUMBER.match(text)
     return int(match.group(1), 16) if match else None
 
 
 def is_other_value(result: "LdapResult") -> bool:
-    """Return True if a deleted value was absent, or a second value was added to a single-valued attribute."""
+    """Return True if a change met other values than it expected.
+
+    A deleted value was absent, or a second value was added to a single-valued attribute.
+    """
     if result.code == CONSTRAINT_VIOLATION:
         return find_windows_code(result.text) == SINGLE_VALUE_CONSTRAINT
     return result.code in {NO_SUCH_ATTRIBUTE, ATTRIBUTE_OR_VALUE_EXISTS}
 
 
 def explain(result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:
-    """Return the error for a result that a domain controller explains; None for any other result."""
+    """Return the error for a result that a domain controller explains.
+
+    None for any other result.
+    """
     code, text = result.code, result.text
     if (
         code == INSUFFICIENT_ACCESS

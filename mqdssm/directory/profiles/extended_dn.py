@@ -1,4 +1,6 @@
-"""Extended distinguished names, with the objectGUID in front ([MS-ADTS] 3.1.1.3.4.1.5, decision M29).
+"""Extended distinguished names, with the objectGUID in front.
+
+See [MS-ADTS] 3.1.1.3.4.1.5 and decision M29.
 
 With the control every name in an answer, also that of the entry, is ``<GUID=...>;CN=...`` or, of accounts,
 ``<GUID=...>;<SID=...>;CN=...``: references need no further look-up.
@@ -34,7 +36,10 @@ def control() -> LdapControl:
 
 
 def split(value: bytes) -> tuple[UUID | None, bytes]:
-    """Split an extended name into its objectGUID, None if there is none, and the plain name."""
+    """Split an extended name into its objectGUID and the plain name.
+
+    The objectGUID is None if there is none.
+    """
     match = _EXTENDED.match(value)
     if match is None:
         return None, value
@@ -42,7 +47,9 @@ def split(value: bytes) -> tuple[UUID | None, bytes]:
 
 
 def make_plain_row(row: tuple[Any, ...], columns: Sequence[str]) -> tuple[Any, ...]:
-    """Return a row with plain names, and an additional item: the objects its DN-valued columns refer to.
+    """Return a row with plain names, and the referenced objects.
+
+    The additional item has the objects to which the row's DN-valued columns refer.
 
     Raises:
         DecodeError: a name is no UTF-8.

@@ -43,7 +43,10 @@ _NOT_OURS: Final = frozenset({b"cn=log", b"cn=config", b"cn=monitor", b"cn=acces
 
 
 class OpenLdap(Profile):
-    """Profile of slapd: the client makes objectGUIDs, times are operational attributes, no objectCategory."""
+    """Profile of slapd.
+
+    The client makes objectGUIDs, times are operational attributes, and there is no objectCategory.
+    """
 
     name: ClassVar[str] = "openldap"
     title: ClassVar[str] = "OpenLDAP"
@@ -176,7 +179,7 @@ class OpenLdap(Profile):
 
 
 def _make_unchanged_filter(entry: "Entry", attribute: str) -> LdapFilter:
-    """Return a filter for the value that an attribute of an entry had when it was read."""
+    """Return a filter for an attribute's value when the entry was read."""
     value = entry.first(attribute)
     return Not(Present(attribute)) if value is None else Equal(attribute, value)
 

@@ -1,4 +1,7 @@
-"""Sources of change hints for each kind of server; hints are always verified by reading."""
+"""Sources of change hints for each kind of server.
+
+Hints are always verified by reading.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final

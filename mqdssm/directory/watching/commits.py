@@ -38,7 +38,10 @@ _TIME_LENGTH: Final = 14
 
 
 def find_csns(cookie: str) -> tuple[str, ...]:
-    """Return the sequence numbers in slapd's cookie, one for each server that accepts writes."""
+    """Return the sequence numbers in slapd's cookie.
+
+    There is one for each server that accepts writes.
+    """
     match = _CSNS.search(cookie)
     return tuple(filter(None, match[1].split(";"))) if match else ()
 
@@ -58,7 +61,10 @@ class _HintedChange:
     is_behind: bool
 
     def is_committed(self, version: str | None) -> bool:
-        """Return True if an entry with this number, or none (None), is as new as reported or newer."""
+        """Return True if an entry is as new as reported, or newer.
+
+        The entry has this number, or none (None).
+        """
         if version is None:
             return self.touched.gone
         if self.is_behind or _is_far_ahead(version, self.touched.version):
@@ -113,7 +119,10 @@ class Commits:
         self._begin(now)
 
     def _give(self, csn: str) -> bool:
-        """Record a number from a server; return True if the server gave a newer one before."""
+        """Record a number from a server.
+
+        Returns True if the server gave a newer one before.
+        """
         server = _server_of(csn)
         newest = self._given.get(server, "")
         self._given[server] = max(csn, newest)
@@ -126,7 +135,9 @@ class Commits:
         return min(longest_s, max(0.0, self._due - time.monotonic()))
 
     def take(self) -> tuple[tuple[TouchedEntry, ...], bool]:
-        """Return the changes that can be acted on, and True if all covered transactions are over.
+        """Return the changes that can be acted on.
+
+        Also returns True if all covered transactions are over.
 
         Raises:
             DirectoryError: the server could not be asked.
@@ -167,7 +178,10 @@ class Commits:
         return [self._held_changes.pop(key).touched for key in list(self._held_changes) if key in free]
 
     def _release(self, now: float) -> tuple[list[TouchedEntry], bool]:
-        """Return the changes whose transaction is over, and True if all covered transactions are over."""
+        """Return the changes whose transaction is over.
+
+        Also returns True if all covered transactions are over.
+        """
         began = now - TRANSACTION_S_MAX
         over = [
             key
@@ -227,19 +241,28 @@ class Commits:
 
 
 def _is_far_ahead(csn: str, reference: str) -> bool:
-    """Return True if a number is too far ahead of a given one: it was imported and proves nothing."""
+    """Return True if a number is too far ahead of a given one.
+
+    Such a number was imported and proves nothing.
+    """
     written, before = _time_of(csn), _time_of(reference)
     return written is not None and before is not None and written - before > TRANSACTION_S_MAX
 
 
 def _is_long_ago(csn: str) -> bool:
-    """Return True if a number is older than the longest transaction, by the clocks of server and watcher."""
+    """Return True if a number is older than the longest transaction.
+
+    The clocks of server and watcher decide.
+    """
     written = _time_of(csn)
     return written is not None and time.time() - written > TRANSACTION_S_MAX
 
 
 def _time_of(csn: str) -> float | None:
-    """Return the time of a number in seconds since 1970, by the server's clock; None if it has none."""
+    """Return the time of a number in seconds since 1970, by the server's clock.
+
+    None if it has none.
+    """
     try:
         return datetime.strptime(csn[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC).timestamp()
     except ValueError:

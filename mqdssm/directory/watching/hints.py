@@ -43,7 +43,10 @@ class TouchedEntry:
 
 
 def version_of(values: Iterable[bytes | None]) -> str:
-    """Return the values of `Profile.watch_versions` as one text; empty if none can be read."""
+    """Return the values of `Profile.watch_versions` as one text.
+
+    It is empty if none can be read.
+    """
     return " ".join(value.decode(errors="replace") for value in values if value is not None)
 
 

@@ -1,4 +1,7 @@
-"""Connections to one server for watching it: finite searches, and one without end."""
+"""Connections to one server for watching it.
+
+They run finite searches, and one without end.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +24,10 @@ from mqdssm.errors import DecodeError, DirectoryError, DirectoryNotConnected, Ob
 
 
 class Link:
-    """Connections to exactly one server, since the data of other servers may be older."""
+    """Connections to exactly one server.
+
+    The data of other servers may be older.
+    """
 
     def __init__(self, options: ConnectionOptions, endpoint: Endpoint) -> None:
         """Initialize without connecting.

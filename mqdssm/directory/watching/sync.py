@@ -105,7 +105,9 @@ Info: TypeAlias = NewCookie | PhaseEnds | IdSet
 
 
 def request_control(cookie: bytes | None) -> LdapControl:
-    """Return the control that requests changes since a cookie and from now on ([RFC4533] 2.2).
+    """Return the control that requests changes since a cookie ([RFC4533] 2.2).
+
+    Changes from now on are requested as well.
 
     Args:
         cookie: None: everything there is comes first.

@@ -1,4 +1,7 @@
-"""Change hints from OpenLDAP by content synchronization, refresh and persist ([RFC4533])."""
+"""Change hints from OpenLDAP by content synchronization ([RFC4533]).
+
+Its mode is refresh and persist.
+"""
 
 import logging
 import time
@@ -146,7 +149,10 @@ class Syncrepl:
                 return count > 0, result
 
     def _needs_listing(self, now: float, *, anyway: bool, is_first: bool) -> bool:
-        """Return True if the server may have forgotten deletions (decision C30), or a listing is due."""
+        """Return True if a listing is needed.
+
+        The server may have forgotten deletions (decision C30), or a listing is due.
+        """
         return anyway or (is_first and now >= self._listing_is_allowed) or now >= self._listing_is_due
 
     def _list(self) -> Iterator[TouchedEntry]:

@@ -1,4 +1,6 @@
-"""Change hints from Active Directory by its update sequence numbers ([MS-ADTS] 3.1.1.1.9).
+"""Change hints from Active Directory by its update sequence numbers.
+
+See [MS-ADTS] 3.1.1.1.9.
 
 The notification control ([MS-ADTS] 3.1.1.3.4.1.9) only triggers a search: it does not report earlier changes,
 and covers one naming context. Deleted objects leave tombstones, which are found by the same search with a
@@ -50,7 +52,10 @@ _RIGHTS: Final = (
 
 
 class UsnNumbers:
-    """Update sequence numbers of one controller, with their validity ([MS-ADTS] 3.1.1.1.9, W1)."""
+    """Update sequence numbers of one controller, with their validity.
+
+    See [MS-ADTS] 3.1.1.1.9 and decision W1.
+    """
 
     def __init__(self, server: str, url: str, *, lasting_s: float = TOMBSTONES_S) -> None:
         """Initialize for one server.
@@ -74,7 +79,9 @@ class UsnNumbers:
         return f"{self._server}:{number}:{int(now)}"
 
     def number_in(self, place: str | None, now: float) -> int | None:
-        """Return the number in a place; None if it is another server's, or too old to show all deletions.
+        """Return the number in a place.
+
+        None if it is another server's, or too old to show all deletions.
 
         Args:
             place: from an earlier `place`, perhaps of another server.
@@ -93,7 +100,10 @@ class UsnNumbers:
 
 
 class UpdateNumbers:
-    """Source of hints at objects of some classes in domain and configuration, by update numbers."""
+    """Source of hints by update numbers.
+
+    It covers objects of some classes in domain and configuration.
+    """
 
     def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
         """Watch nothing yet.
@@ -156,7 +166,10 @@ class UpdateNumbers:
         return Hints(touched=tuple(self._find_newer(number)), place=place)
 
     def _find_newer(self, number: int) -> Iterator[TouchedEntry]:
-        """Yield objects changed or deleted after a number, perhaps with changes made meanwhile."""
+        """Yield objects changed or deleted after a number.
+
+        Changes made meanwhile may be among them.
+        """
         newer = all_of(GreaterOrEqual("uSNChanged", str(number + 1).encode()), self._classes)
         controls = (self._show_deleted, *self._link.profile.search_controls())
         for context in self._contexts:
@@ -202,7 +215,10 @@ class UpdateNumbers:
         return int(value)
 
     def _invocation(self) -> str:
-        """Return the invocationId, which changes when a controller is restored from a backup."""
+        """Return the invocationId.
+
+        It changes when a controller is restored from a backup.
+        """
         service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
         if service is None:
             raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")
@@ -219,7 +235,10 @@ class UpdateNumbers:
         return str(UUID(bytes_le=value))
 
     def _read_tombstone_lifetime_s(self) -> float:
-        """Return the seconds for which tombstones are expected to exist: half of the forest's lifetime."""
+        """Return the seconds for which tombstones are expected to exist.
+
+        This is half of the forest's lifetime.
+        """
         place = self._link.naming.configuration
         for name in _LIFETIME_AT:
             place = place.child("CN", name)
