@@ -1,4 +1,7 @@
-"""Signing and verifying messages ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3; [MC-MQDSRP] 3.1.7.2.1)."""
+"""Signing and verifying messages ([MS-MQQB] 3.1.7.1.4, 3.1.5.8.3).
+
+See also [MC-MQDSRP] 3.1.7.2.1.
+"""
 
 import hashlib
 import logging
@@ -113,7 +116,9 @@ class Signer:
         self._key = key
 
     def sign(self, message: Message) -> Message:
-        """Sign a message that is complete but for its signature, with its own level and hash algorithm.
+        """Sign a message that is complete but for its signature.
+
+        The level and hash algorithm are the message's own.
 
         Its ApplicationTag, where it has none, becomes its date, and its CorrelationIdentifier its own
         identifier: so no two messages have one signature, and each is of its time (decision R59).
@@ -179,7 +184,10 @@ class Verifier:
         return verified
 
     def _at_first_sight(self, message: Message, now: float) -> Distrust | None:
-        """Return why a message is distrusted, before any key is looked up; None if nothing is wrong yet."""
+        """Return why a message is distrusted, before any key is looked up.
+
+        None if nothing is wrong yet.
+        """
         by_queue_manager = (
             message.sender_type is SenderIdentifierType.QUEUE_MANAGER and len(message.sender) == GUID_BYTES
         )
@@ -194,7 +202,10 @@ class Verifier:
         return None if self._replays.in_time(date, now) else Distrust.STALE
 
     def _signed_by(self, message: Message) -> tuple[Verified | Distrust, str]:
-        """Return who signed a message and the fingerprint of the key; a reason and "" if nobody did."""
+        """Return who signed a message and the fingerprint of the key.
+
+        If nobody did, it returns a reason and "".
+        """
         problem = Distrust.UNKNOWN
         for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
             problem = Distrust.WRONG
@@ -207,7 +218,10 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class _UsableKey:
-    """An RSA key for verifying signatures, and a short text that identifies it, also in files."""
+    """An RSA key for verifying signatures, and a short text.
+
+    The text identifies the key, also in files.
+    """
 
     key: "RSAPublicKey"
     fingerprint: str

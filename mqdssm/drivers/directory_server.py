@@ -1,4 +1,7 @@
-"""Directory server of [MC-MQDSRP] with all its parts: the one place where they are put together."""
+"""Directory server of [MC-MQDSRP] with all its parts.
+
+This is the one place where they are put together.
+"""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +24,10 @@ from mqdssm.store.performer import Store
 
 
 class QueueManagerNetwork(Protocol):
-    """Network on which queue managers are started, such as `mqdssm.testing.in_process_network`."""
+    """Network on which queue managers are started.
+
+    An example is `mqdssm.testing.in_process_network`.
+    """
 
     def add(
         self, machine_name: str, identifier: Guid, *, signer: Signer, verifier: Verifier
@@ -34,7 +40,9 @@ class QueueManagerNetwork(Protocol):
 
 
 class DirectoryServer:
-    """Directory server at work, started by `start_directory_server`; a context manager that closes it.
+    """Directory server at work, a context manager that closes it.
+
+    `start_directory_server` starts it.
 
     Attributes:
         settings: names, first role and intervals of the server.
@@ -63,7 +71,9 @@ class DirectoryServer:
         return self._thread.is_alive
 
     def close(self) -> None:
-        """Stop the server and its queue manager after their current work; the store stays open.
+        """Stop the server and its queue manager after their current work.
+
+        The store stays open.
 
         Raises:
             TransportError: the queue manager had stopped by itself.

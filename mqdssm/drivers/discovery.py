@@ -1,4 +1,7 @@
-"""Runs a discovery client over UDP: a socket for each network, requests out, replies in ([MS-MQSD] 3.1)."""
+"""Runs a discovery client over UDP ([MS-MQSD] 3.1).
+
+It has a socket for each network: requests go out, replies come in.
+"""
 
 import asyncio
 import logging
@@ -53,7 +56,9 @@ class DiscoveryDriver:
         }
 
     async def discover(self, networks: Sequence[Network], *, anew: bool = False) -> DiscoveryResult | None:
-        """Get Directory Server List ([MS-MQSD] 3.1.4.1); a second caller waits for the same answer.
+        """Get Directory Server List ([MS-MQSD] 3.1.4.1).
+
+        A second caller waits for the same answer.
 
         Args:
             networks: all that the computer is connected to, in the order in which they are asked.
@@ -74,7 +79,10 @@ class DiscoveryDriver:
                 self._close()
 
     def networks_changed(self, networks: Sequence[Network]) -> None:
-        """Tell the client that the computer is now connected to these networks; call it in the event loop."""
+        """Report the networks to which the computer is now connected.
+
+        Call it in the event loop.
+        """
         self._take(do.NetworksChanged(networks=tuple(networks)))
 
     def _take(self, event: do.Event) -> None:
@@ -129,7 +137,10 @@ class DiscoveryDriver:
         self._close_sockets()
 
     def _close(self) -> None:
-        """Stop the client, the timer and the sockets, also when no caller waits for the answer any more."""
+        """Stop the client, the timer and the sockets.
+
+        This happens also when no caller waits for the answer any more.
+        """
         while self._client.state is not do.ClientState.IDLE:
             self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())
         if self._timer is not None:

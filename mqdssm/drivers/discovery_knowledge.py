@@ -1,4 +1,6 @@
-"""Data of a discovery server, read from the directory and kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
+"""Data of a discovery server, kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
+
+It is read from the directory.
 
 The directory is read when the server starts, at an interval, and whenever somebody says that something has
 changed. While it cannot be read, what was known before counts.
@@ -48,7 +50,10 @@ _IPX_TYPE: Final = 3
 
 
 class WatchedChange(Protocol):
-    """Change of an object in a watched directory: `mqdssm.model.watching.ObjectChange`."""
+    """Change of an object in a watched directory.
+
+    Its class is `mqdssm.model.watching.ObjectChange`.
+    """
 
     @property
     def type(self) -> str:
@@ -56,7 +61,9 @@ class WatchedChange(Protocol):
 
 
 def protocols_of(addresses: bytes) -> tuple[bool, bool]:
-    """Return which of (IP, IPX) the addresses of a machine belong to; no address means IP (decision S11).
+    """Return which of (IP, IPX) a machine's addresses belong to.
+
+    No address means IP (decision S11).
 
     Args:
         addresses: TA_ADDRESS structures, one behind the other ([MS-MQMQ] 2.2.4); what is damaged ends them.
@@ -126,7 +133,10 @@ class DiscoveryReader:
         return self._directory.search(QueueManager, filters, attributes=attributes)
 
     def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
-        """Return attributes of machines that only MQIS has: DN -> addresses, connected networks."""
+        """Return attributes of machines that only MQIS has.
+
+        They are given by DN: addresses and connected networks.
+        """
         session = self._directory.session
         of_class = And((Equal("objectClass", b"mSMQConfiguration"), Equal("mSMQDsServices", b"TRUE")))
         by_dn = {}
@@ -146,7 +156,10 @@ class DiscoveryReader:
         return next((beside[dn][1] for dn in own_dns if dn in beside), ())
 
     def _all_networks(self) -> Iterator[Guid]:
-        """Yield the GUIDs of all connected networks; only MQIS has such objects (decisions M44, S6)."""
+        """Yield the GUIDs of all connected networks (decisions M44, S6).
+
+        Only MQIS has such objects.
+        """
         session = self._directory.session
         of_class = Equal("objectClass", _NETWORK_CLASS.encode())
         try:
@@ -168,7 +181,10 @@ def _key(machine: QueueManager) -> str:
 
 
 def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
-    """Yield the entry of a server, or nothing if its name is no NetBIOS name (decision S20)."""
+    """Yield the entry of a server (decision S20).
+
+    There is none if its name is no NetBIOS name.
+    """
     ip, ipx = protocols_of(addresses)
     try:
         check_netbios_name(machine.computer_name or "")
@@ -238,7 +254,10 @@ class KnowledgeCache:
                 self._loop.call_soon_threadsafe(self._stale.set)
 
     def apply(self, change: WatchedChange) -> None:
-        """Read the directory again soon if a changed object is part of the answers; from any thread."""
+        """Read the directory again soon if a changed object is part of the answers.
+
+        It may be called from any thread.
+        """
         if change.type in CONCERNED:
             self.invalidate()
 
@@ -248,7 +267,9 @@ STOP_WAIT_S: Final = 2.0
 
 
 class KnowledgeWatch:
-    """Passes changes of queue managers and sites to a cache, from a separate thread (decision S17).
+    """Passes changes of queue managers and sites to a cache (decision S17).
+
+    It has a thread of its own.
 
     Args:
         directory: the one that is watched, by connections of the watch.
@@ -306,7 +327,10 @@ class KnowledgeWatch:
                 self._cache.apply(change)
 
     def _on_ready(self, url: str) -> None:
-        """Read the directory again: the watch does not report changes since the last reading."""
+        """Read the directory again.
+
+        The watch does not report changes since the last reading.
+        """
         log.info("%s is watched", url)
         self._told = ""
         self._cache.invalidate()

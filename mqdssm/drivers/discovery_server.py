@@ -1,4 +1,7 @@
-"""Runs discovery servers over UDP: a socket for each address that is listened on ([MS-MQSD] 3.2)."""
+"""Runs discovery servers over UDP ([MS-MQSD] 3.2).
+
+It has a socket for each address on which a server listens.
+"""
 
 import asyncio
 import errno
@@ -183,7 +186,10 @@ class DiscoveryListener:
             self._counts.add("answered briefly" if action.is_brief else "answered")
 
     def _mute(self, action: do.Mute) -> None:
-        """Drop the datagrams of a source for a while; those already in the buffer still arrive."""
+        """Drop the datagrams of a source for a while.
+
+        Those already in the buffer still arrive.
+        """
         if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
             self._filter(self._muted | {action.source})
             loop = asyncio.get_running_loop()
@@ -235,7 +241,9 @@ class DiscoveryService:
         allow_from: Sequence[IPv4Network] = (),
         on_report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Initialize the servers without opening sockets; call it in the event loop that will run them.
+        """Initialize the servers without opening sockets.
+
+        Call it in the event loop that will run them.
 
         Raises:
             ValueError: no IPv4 address, or no port.

@@ -1,4 +1,7 @@
-"""Loop of all drivers in threads: events and timers go into an engine, its actions are performed."""
+"""Loop of all drivers in threads.
+
+Events and timers go into an engine, and its actions are performed.
+"""
 
 import logging
 import time
@@ -18,7 +21,10 @@ E = TypeVar("E")
 
 
 def steady_clock() -> Callable[[], float]:
-    """Return a clock of seconds since 1970 that never goes backwards, even if the system clock does."""
+    """Return a clock of seconds since 1970 that never goes backwards.
+
+    The system clock may go backwards.
+    """
     offset = time.time() - time.monotonic()
     return lambda: offset + time.monotonic()
 
@@ -43,7 +49,10 @@ class Timers:
         return None if first is None else max(0.0, first - now)
 
     def take_due(self, now: float) -> str | None:
-        """Stop the timer that expired first and return its name; None if none has expired."""
+        """Stop the timer that expired first and return its name.
+
+        None if none has expired.
+        """
         first = min(self._due.values(), default=None)
         if first is None or first > now:
             return None
@@ -53,7 +62,9 @@ class Timers:
 
 
 class EngineDriver(Generic[E]):
-    """Base of drivers: passes events and expired timers to an engine, and performs its actions.
+    """Base of drivers, which performs the actions of an engine.
+
+    Events and expired timers are passed to the engine.
 
     A subclass enters a function in `performers` for each of its engine's own actions.
 

@@ -22,7 +22,9 @@ def _size(arrival: Arrival) -> int:
 
 
 class LocalInbox:
-    """Private queue of a local queue manager, open for receiving (`mqdssm.drivers.transport.Inbox`).
+    """Private queue of a local queue manager, open for receiving.
+
+    It is a `mqdssm.drivers.transport.Inbox`.
 
     Args:
         queue: its name, number and limits.
@@ -51,7 +53,9 @@ class LocalInbox:
             return len(self._waiting), self._waiting.octets
 
     def receive(self, timeout_s: float) -> Arrival | None:
-        """Take the first message, by priority and arrival; None after `timeout_s`, or when closed.
+        """Take the first message, by priority and arrival.
+
+        None after `timeout_s`, or when closed.
 
         Raises:
             TransportError: the message cannot be removed from the disk; it stays in the queue.
@@ -64,7 +68,10 @@ class LocalInbox:
         return arrival
 
     def lend(self, timeout_s: float) -> tuple[int, Arrival] | None:
-        """Return the first message and its number, for `accept` or `put_back`; otherwise as `receive`."""
+        """Return the first message and its number, for `accept` or `put_back`.
+
+        Otherwise it works as `receive`.
+        """
         until = time.monotonic() + timeout_s
         while not self._closed:
             with self._changed:
@@ -96,7 +103,10 @@ class LocalInbox:
             self._waiting.release(number)
 
     def put_back(self, number: int, arrival: Arrival) -> None:
-        """Put a message that `lend` returned in its old place, unless the queue was purged meanwhile."""
+        """Put a message that `lend` returned in its old place.
+
+        Nothing happens if the queue was purged meanwhile.
+        """
         with self._changed:
             is_purged = not self._waiting.put_back(number)
             self._changed.notify()
@@ -137,7 +147,10 @@ class LocalInbox:
         return number is not None
 
     def has_had(self, identifier: MessageId) -> bool:
-        """Return True if a message with this identifier was received; identifiers can be forged."""
+        """Return True if a message with this identifier was received.
+
+        Identifiers can be forged.
+        """
         with self._changed:
             return identifier in self._known
 
@@ -154,7 +167,10 @@ class LocalInbox:
             self._leave(self.queue, late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
 
     def empty(self, reason: MessageClass) -> None:
-        """Remove all messages and send acknowledgements of the given class to senders that asked for it."""
+        """Remove all messages and send acknowledgements of the given class.
+
+        They go to senders that asked for them.
+        """
         with self._changed:
             gone = self._waiting.clear()
         for item in gone:

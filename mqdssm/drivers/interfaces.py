@@ -40,7 +40,9 @@ _NOBODY: Final = frozenset({"0.0.0.0", _EVERYWHERE})  # noqa: S104  no addresses
 
 
 def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
-    """Return all networks of this computer but its loopback; point-to-point links count as remote access.
+    """Return all networks of this computer but its loopback.
+
+    Point-to-point links count as remote access.
 
     Args:
         port: where servers listen.
@@ -56,7 +58,9 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
 
 
 def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
-    """Return the networks that this computer reaches without a router, including its loopback.
+    """Return the networks that this computer reaches without a router.
+
+    Its loopback is included.
 
     Raises:
         ConfigError: this system cannot be asked.
@@ -94,7 +98,9 @@ def _networks(sock: socket.socket, port: int) -> Iterator[Network]:
 
 
 def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
-    """Return the network of an interface address; None if no server can be asked on it.
+    """Return the network of an interface address.
+
+    None if no server can be asked on it.
 
     Raises:
         OSError: the address is not there any more.
@@ -118,7 +124,10 @@ def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
 
 
 def _others(local: str, mask: str) -> str | None:
-    """Return the broadcast address of a network; None if no other computer is in it (decision S18)."""
+    """Return the broadcast address of a network (decision S18).
+
+    None if no other computer is in it.
+    """
     network = ipaddress.IPv4Interface(f"{local}/{mask}").network
     if network.num_addresses > _PAIR:
         return str(network.broadcast_address)

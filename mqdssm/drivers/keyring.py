@@ -1,4 +1,7 @@
-"""Public keys that may sign for a queue manager: from the directory and from the administrator."""
+"""Public keys that may sign for a queue manager.
+
+They come from the directory and from the administrator.
+"""
 
 import logging
 import time
@@ -64,7 +67,9 @@ class KeyRing(Protocol):
     """Source of the machines and keys that may sign as a queue manager."""
 
     def senders(self, queue_manager: Guid) -> Iterable[TrustedSender]:
-        """Return the senders that may have signed messages with this SenderIdentifier, the likeliest first.
+        """Return senders that may have signed messages with a SenderIdentifier.
+
+        The likeliest sender is first.
 
         Raises:
             DirectoryError: it cannot be told now.
@@ -73,7 +78,9 @@ class KeyRing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PinnedKeys:
-    """Keys that the administrator configured: a new server knows its PEC and PSC from them.
+    """Keys that the administrator configured.
+
+    A new server knows its PEC and PSC from them.
 
     Attributes:
         pinned_senders: senders by QueueManager.Identifier.
@@ -109,7 +116,10 @@ class KeyRings:
 
 
 def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
-    """Return a sender, renamed if one of the key rings has another name for its identifier and key."""
+    """Return a sender, perhaps under another name.
+
+    A key ring may have another name for its identifier and key.
+    """
     try:
         senders = [
             candidate
@@ -126,7 +136,9 @@ def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Gui
 
 
 class DirectoryKeys:
-    """Keys in the directory: PROPID_QM_SIGN_PK of machines, PROPID_S_PSC_SIGNPK of sites ([MS-MQMQ] 2.3).
+    """Keys in the directory ([MS-MQMQ] 2.3).
+
+    Machines have PROPID_QM_SIGN_PK, sites have PROPID_S_PSC_SIGNPK.
 
     The enterprise knows a new site's PSC by its name and key in the site object before it has the
     machine's object, which that PSC itself sends; so the sites' keys count as well (decision R58).
@@ -149,7 +161,9 @@ class DirectoryKeys:
         self._own: Final = _Answers[Guid, tuple[TrustedSender | None]](clock)
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """Yield the machine, also as PSC of its site; for an unknown machine yield the PSCs of all sites.
+        """Yield the machine, also as PSC of its site.
+
+        For an unknown machine it yields the PSCs of all sites.
 
         Raises:
             DirectoryError: it cannot be read.
@@ -188,7 +202,10 @@ class DirectoryKeys:
         return tuple(_Site(site, psc) for site, psc in pairs if site is not None and psc.machine_name)
 
     def _psc_of(self, site: "_Site") -> tuple[TrustedSender | None]:
-        """Return the machine of a site's PSC from the site's own partition, or None (kept in outages)."""
+        """Return the machine of a site's PSC from the site's own partition.
+
+        None if there is none. The answer is kept in outages.
+        """
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(
             ops.ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
@@ -215,7 +232,10 @@ class _Site:
     controller: TrustedSender
 
     def as_machine(self, machine: TrustedSender) -> Iterator[TrustedSender]:
-        """Yield a machine with its own keys, then with the keys that the site object has for its PSC."""
+        """Yield a machine with its own keys, then with its site's keys.
+
+        The site object has these keys for its PSC.
+        """
         yield machine
         if self.controller.keys:
             yield replace(self.controller, service=machine.service, machine_id=machine.machine_id)
@@ -235,7 +255,10 @@ class _Answer(Generic[_V]):
 
 
 class _Answers(Generic[_K, _V]):
-    """Cache of at most `ANSWERS_MAX` answers of the directory; the least recently used are removed first."""
+    """Cache of at most `ANSWERS_MAX` answers of the directory.
+
+    The least recently used are removed first.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,4 +1,6 @@
-"""Measurements of drivers for people and metrics: messages, durations of operations, notes.
+"""Measurements of drivers for people and metrics.
+
+They concern messages, durations of operations, and notes.
 
 All classes are thread-safe. What they keep is bounded.
 """
@@ -50,7 +52,10 @@ class CountedMessage(NamedTuple):
 
 
 class MessageCounts:
-    """Numbers of replication messages by type and outcome, and when each machine was heard last."""
+    """Numbers of replication messages by type and outcome.
+
+    It also has the time at which each machine was heard last.
+    """
 
     def __init__(self) -> None:
         self._counts: Final[Counter[CountedMessage]] = Counter()
@@ -78,7 +83,10 @@ class MessageCounts:
             return dict(self._counts)
 
     def last_heard(self, machine_name: str) -> float | None:
-        """Return when a machine sent its last message, in seconds since 1970; None: not since the start."""
+        """Return when a machine sent its last message, in seconds since 1970.
+
+        None if it sent none since the start.
+        """
         with self._lock:
             return self._heard.get(machine_name.casefold())
 

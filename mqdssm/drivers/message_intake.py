@@ -1,4 +1,7 @@
-"""Messages that arrive: each is refused, dropped, or stored and put into its queue ([MS-MQQB] 3.1.5.8)."""
+"""Messages that arrive ([MS-MQQB] 3.1.5.8).
+
+Each is refused, dropped, or stored and put into its queue.
+"""
 
 import logging
 from collections import deque
@@ -42,12 +45,18 @@ class Answering(Protocol):
     """Sender of acknowledgements: `mqdssm.drivers.queue_manager.LocalQueueManager`."""
 
     def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
-        """Store the acknowledgement that a message asked for, if it did; return what sends it."""
+        """Store the acknowledgement that a message asked for.
+
+        Returns what sends it. Nothing is stored if the message asked for none.
+        """
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Messages of one batch that were accepted, and what is done when they are stored."""
+    """Accepted messages of one batch, and their follow-up work.
+
+    This work is done when the messages are stored.
+    """
 
     arrivals: list[tuple[LocalInbox, Arrival]] = field(default_factory=list)
     identifiers: set[tuple[int, MessageId]] = field(default_factory=set)
@@ -138,7 +147,10 @@ class MessageIntake:
     def _examine(
         self, message: Message, batch: _Batch
     ) -> tuple[LocalInbox, Arrival] | MessageClass | Distrust | None:
-        """Return queue and arrival, or the reason of a refusal; None: it came before ([MS-MQQB] 3.1.5.8)."""
+        """Return queue and arrival, or the reason of a refusal.
+
+        None if the message came before ([MS-MQQB] 3.1.5.8).
+        """
         inbox = self._find(message.destination)
         if inbox is None:
             return MessageClass.NACK_BAD_DEST_QUEUE
@@ -161,7 +173,10 @@ class MessageIntake:
         return inbox, arrival
 
     def _has_come(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
-        """Return True if a queue has had the message, also before a restart if it is recoverable."""
+        """Return True if a queue has had the message.
+
+        If the message is recoverable, the time before a restart counts, too.
+        """
         number, identifier = inbox.queue.number, message.identifier
         if (number, identifier) in batch.identifiers or inbox.has_had(identifier):
             return True

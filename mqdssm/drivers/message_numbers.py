@@ -1,4 +1,6 @@
-"""Numbers of the messages of a queue manager; none is repeated after a restart ([MS-MQQB] 3.1.1.3.2).
+"""Numbers of a queue manager's messages ([MS-MQQB] 3.1.1.3.2).
+
+None is repeated after a restart.
 
 Peers drop a message whose number they have had as a duplicate. The file has the first number that was never
 reserved. Numbers are reserved in blocks ahead of their use, so that few messages cost a write (decision T40).

@@ -12,7 +12,9 @@ _SLACK: Final = 64
 
 
 class MessageQueue(Generic[T]):
-    """Queue of messages in the order of [MS-MQDMPR] 3.1.1.2: higher priority first, then older ones.
+    """Queue of messages in the order of [MS-MQDMPR] 3.1.1.2.
+
+    Messages of higher priority come first, then older ones.
 
     A message that is lent stays in the count and the octets of the queue, but has no deadline, until it is
     released or put back. Not thread-safe: its owner locks.
@@ -44,11 +46,17 @@ class MessageQueue(Generic[T]):
         return len(self._held) + len(self._lent)
 
     def has_room(self, more: int, octets: int) -> bool:
-        """Return True if one message fits behind `more` others, with so many octets in all."""
+        """Return True if one message fits behind `more` others.
+
+        All together have so many octets.
+        """
         return len(self) + more < self._messages_max and self._bytes + octets <= self._bytes_max
 
     def put(self, message: T, priority: int, deadline: float | None) -> int | None:
-        """Add a message with a deadline in seconds since 1970; return its number, or None if full."""
+        """Add a message with a deadline in seconds since 1970.
+
+        Returns its number, or None if the queue is full.
+        """
         if not self.has_room(0, self._size(message)):
             return None
         self._next += 1
@@ -61,7 +69,10 @@ class MessageQueue(Generic[T]):
         return None if number is None else (number, self._remove(number))
 
     def lend(self) -> tuple[int, T] | None:
-        """Return the first message with its number, for `release` or `put_back`; None if there is none."""
+        """Return the first message with its number.
+
+        It is for `release` or `put_back`. None if there is no message.
+        """
         number = self._first()
         if number is None:
             return None
@@ -77,7 +88,10 @@ class MessageQueue(Generic[T]):
         self._purged.discard(number)
 
     def put_back(self, number: int) -> bool:
-        """Put a message that was lent in its old place; return False if the queue was cleared meanwhile."""
+        """Put a message that was lent in its old place.
+
+        Returns False if the queue was cleared meanwhile.
+        """
         entry, is_purged = self._lent[number], number in self._purged
         self.release(number)
         if not is_purged:
@@ -109,7 +123,10 @@ class MessageQueue(Generic[T]):
 
     @property
     def deadline(self) -> float | None:
-        """Earliest possible deadline in seconds since 1970; None if no message has a deadline."""
+        """Earliest possible deadline in seconds since 1970.
+
+        None if no message has a deadline.
+        """
         return self._deadlines[0][0] if self._deadlines else None
 
     def _first(self) -> int | None:

@@ -106,7 +106,9 @@ class MessageStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes of the block, or none of them; they are on the disk at its end.
+        """Make all changes of the block, or none of them.
+
+        They are on the disk at its end.
 
         Raises:
             TransportError: the disk is full or fails; nothing is changed.
@@ -142,7 +144,9 @@ class MessageStore:
     # --- identity and queues
 
     def identifier(self) -> Guid:
-        """Return the QueueManager.Identifier that belongs to the file; the first call makes one.
+        """Return the QueueManager.Identifier that belongs to the file.
+
+        The first call makes one.
 
         Raises:
             TransportError: the file cannot be read or written.
@@ -157,7 +161,10 @@ class MessageStore:
         return dict(self._rows("SELECT name, number FROM queue"))
 
     def add_queue(self, name: str, first_number: int) -> int:
-        """Return the number of a private queue; a new queue gets the next number, at least `first_number`."""
+        """Return the number of a private queue.
+
+        A new queue gets the next number, at least `first_number`.
+        """
         with self.transaction():
             key = name.casefold()
             if key not in self.queues():
@@ -179,7 +186,10 @@ class MessageStore:
         )
 
     def sent(self) -> list[Message]:
-        """Return the messages that have not been forgotten, in the order in which they were stored."""
+        """Return the messages that have not been forgotten.
+
+        Their order is that in which they were stored.
+        """
         self.flush()
         return [self._message(packet) for (packet,) in self._rows("SELECT packet FROM sent ORDER BY place")]
 
@@ -262,7 +272,10 @@ def _key(identifier: MessageId) -> tuple[bytes, int]:
 
 
 def _sender_text(sender: TrustedSender | None) -> str | None:
-    """Return a sender as JSON: its signature cannot be verified again after a restart."""
+    """Return a sender as JSON.
+
+    Its signature cannot be verified again after a restart.
+    """
     if sender is None:
         return None
     return json.dumps(

@@ -1,4 +1,7 @@
-"""Socket addresses of queue managers: configured hosts, the directory, DNS ([MS-MQQB] 3.1.5.2.1)."""
+"""Socket addresses of queue managers ([MS-MQQB] 3.1.5.2.1).
+
+They come from configured hosts, the directory and DNS.
+"""
 
 import logging
 import socket
@@ -121,7 +124,9 @@ class NameResolver:
         self._lock: Final = Lock()
 
     def resolve(self, address: Address) -> tuple[SocketAddress, ...]:
-        """Return the socket addresses of a machine, in the order in which to try them; may block.
+        """Return a machine's socket addresses, in the order in which to try them.
+
+        The call may block.
 
         Raises:
             TransportError: nobody knows the machine, or the directory cannot be read.
@@ -193,7 +198,10 @@ def _key(address: Address) -> Address:
 
 
 def _ask_dns(name: str, port: int) -> tuple[SocketAddress, ...]:
-    """Return the addresses of a name in DNS, without duplicates; none if there are none."""
+    """Return the addresses of a name in DNS, without duplicates.
+
+    The result is empty if there are none.
+    """
     try:
         rows = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # a label that is empty or too long is no DNS name

@@ -1,4 +1,7 @@
-"""Driver for the receiver of change notifications: dequeue, decode, step, read, publish."""
+"""Driver for the receiver of change notifications.
+
+It dequeues, decodes, steps, reads and publishes.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -79,7 +82,9 @@ class NotificationDriver(EngineDriver[do.Event]):
         )
 
     def run(self) -> None:
-        """Receive notifications until `stop` is called from another thread; once ([MS-MQCN] 3.2.3).
+        """Receive notifications until `stop` is called ([MS-MQCN] 3.2.3).
+
+        Another thread calls `stop`. Notifications can be received once.
 
         Raises:
             TransportError: the notification queue cannot be opened.
@@ -105,11 +110,16 @@ class NotificationDriver(EngineDriver[do.Event]):
         return tuple(self._engine.state.queues.values())
 
     def refresh(self) -> None:
-        """Request that all own objects are read again soon, once for several requests; from any thread."""
+        """Request that all own objects are read again soon.
+
+        Several requests lead to one reading. It may be called from any thread.
+        """
         self._refresh_asked.set()
 
     def watched(self, changes: Iterable[ObjectChange]) -> None:
-        """Take changes from a watch of the directory and read the own objects among them; from any thread.
+        """Take a watch's changes and read the own objects among them.
+
+        It may be called from any thread.
 
         `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
         """
@@ -126,7 +136,10 @@ class NotificationDriver(EngineDriver[do.Event]):
         return self
 
     def stop(self) -> None:
-        """Let `run` return after its current work; after `start`, wait for the thread and raise its error."""
+        """Let `run` return after its current work.
+
+        After `start`, it waits for the thread and raises its error.
+        """
         super().stop()
         self._thread.join()
 
@@ -144,7 +157,10 @@ class NotificationDriver(EngineDriver[do.Event]):
         self.take_timer()
 
     def event_of(self, arrival: Arrival) -> do.NotificationReceived | None:
-        """Return the engine event for a message ([MS-MQCN] 3.2.5); None if it is dropped and counted."""
+        """Return the engine event for a message ([MS-MQCN] 3.2.5).
+
+        None if the message is dropped and counted.
+        """
         message = arrival.message
         if message.message_class != MessageClass.NORMAL:
             self._drop("class", f"{message.message_class:#06x}")

@@ -1,4 +1,7 @@
-"""Sender of change notifications for `connect(notify=…)`, over the queue manager of this machine."""
+"""Sender of change notifications for `connect(notify=…)`.
+
+It uses the queue manager of this machine.
+"""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Messages on their way from the thread of a queue manager to a session in the event loop."""
+"""Messages from a queue manager's thread to a session in the event loop."""
 
 import time
 from collections import deque
@@ -80,7 +80,10 @@ class Outbox:
             return self._is_waiting or bool(self._queue)
 
     def set_room(self, messages: int) -> bool:
-        """Set how many messages the session takes; return True if the queue manager waits for the room."""
+        """Set how many messages the session takes.
+
+        Returns True if the queue manager waits for the room.
+        """
         with self._lock:
             self._room = max(0, messages - len(self._queue))
             is_awaited = self._is_waiting and self._room > 0

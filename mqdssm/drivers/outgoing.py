@@ -1,4 +1,7 @@
-"""Outgoing queues of a queue manager: messages of its programs, and acknowledgements."""
+"""Outgoing queues of a queue manager.
+
+They hold messages of its programs, and acknowledgements.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -60,7 +63,10 @@ def _size(message: Message) -> int:
 
 
 def _waits_for_ever(message: Message) -> bool:
-    """Return True for an acknowledgement without a deadline, as queue managers make them."""
+    """Return True for an acknowledgement without a deadline.
+
+    Queue managers make such acknowledgements.
+    """
     return is_acknowledgement(message.message_class) and message.reach_deadline is None
 
 
@@ -117,7 +123,10 @@ class Outgoing:
         return True
 
     def take(self, address: Address, now: float) -> tuple[list[Message], QueuedMessage | None]:
-        """Remove and return expired messages (now: seconds since 1970); lend the next message."""
+        """Remove and return expired messages, and lend the next message.
+
+        `now` is in seconds since 1970.
+        """
         queue = self._queues[address]
         late, item = queue.expired(now), queue.lend()
         if item is None:
@@ -134,7 +143,10 @@ class Outgoing:
         self._queues[queued.address].release(queued.number)
 
     def put_back(self, queued: QueuedMessage) -> bool:
-        """Put back a message that `take` lent; return False if its queue was purged meanwhile."""
+        """Put back a message that `take` lent.
+
+        Returns False if its queue was purged meanwhile.
+        """
         self._end_flight(queued)
         if not self._queues[queued.address].put_back(queued.number):
             return False
@@ -144,14 +156,20 @@ class Outgoing:
         return True
 
     def purge(self, address: Address) -> list[Message]:
-        """Remove and return all messages for a machine; those in flight are not put back any more."""
+        """Remove and return all messages for a machine.
+
+        Those in flight are not put back any more.
+        """
         queue = self._queues.get(address)
         for key in [entry for entry in self._acknowledgements if entry[0] == address]:
             self._octets -= self._acknowledgements.pop(key)
         return [] if queue is None else queue.clear()
 
     def settle(self, address: Address) -> float | None:
-        """Remove an empty queue; return the next deadline of a machine's queue in seconds since 1970."""
+        """Remove an empty queue; return the next deadline of a machine's queue.
+
+        The deadline is in seconds since 1970.
+        """
         queue = self._queues[address]
         if not queue:
             del self._queues[address]

@@ -1,4 +1,7 @@
-"""Reads for a receiver of change notifications, through the adapter ([MS-MQCN] 2.3, 3.2.5.2)."""
+"""Reads for a receiver of change notifications, through the adapter.
+
+See [MS-MQCN] 2.3 and 3.2.5.2.
+"""
 
 import logging
 from collections.abc import Mapping

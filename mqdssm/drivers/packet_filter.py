@@ -1,4 +1,6 @@
-"""Packet filter that drops datagrams that are no requests in the Linux kernel (decision S16).
+"""Packet filter in the Linux kernel (decision S16).
+
+It drops datagrams that are no requests.
 
 A flood fills the buffer of the socket, and most requests of others are lost. So a classic BPF program
 (socket(7) SO_ATTACH_FILTER; it sees the header of [RFC768] first) checks each datagram when it is sent. It
@@ -43,7 +45,9 @@ _Row = tuple[int, int, str, str]  # instruction, operand, where to go if it hold
 
 
 def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
-    """Return the BPF program that accepts only requests of allowed sources that are not muted.
+    """Return the BPF program that accepts only requests.
+
+    Their sources must be allowed and not muted.
 
     Args:
         muted: IPv4 addresses, at most `SOURCES_MAX`.
@@ -121,7 +125,9 @@ def attach(
 
 
 def dropped(filtered: socket.socket) -> int:
-    """Return the number of datagrams dropped by the operating system: by the filter, or for lack of room.
+    """Return the number of datagrams that the operating system dropped.
+
+    It drops them by the filter, or for lack of room.
 
     0 also on systems that do not count them.
     """

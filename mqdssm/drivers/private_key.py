@@ -76,7 +76,9 @@ class PrivateKey:
 
     @classmethod
     def load_or_generate(cls, file: Path) -> Self:
-        """Read the key from a file, or generate a key and write the file if it does not exist.
+        """Read the key from a file, or generate a key.
+
+        If the file does not exist, it is written.
 
         Raises:
             ConfigError: as `load` and `save`.
@@ -88,7 +90,9 @@ class PrivateKey:
         return key
 
     def save(self, file: Path) -> None:
-        """Write the key durably to a new file of mode 0600; an existing file is never replaced.
+        """Write the key durably to a new file of mode 0600.
+
+        An existing file is never replaced.
 
         Raises:
             ConfigError: there is a file already, or it cannot be written.
@@ -114,12 +118,18 @@ class PrivateKey:
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
 
     def public_keys(self) -> PublicKeys:
-        """Return the public key, as in PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK ([MS-MQMQ] 2.2.2)."""
+        """Return the public key ([MS-MQMQ] 2.2.2).
+
+        Its form is that of PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK.
+        """
         public = PublicKey.from_rsa(self._key.public_key(), algorithm=KeyAlgorithm.CALG_RSA_SIGN)
         return PublicKeys((public,))
 
     def sign(self, data: bytes, algorithm: HashAlgorithm) -> bytes:
-        """Sign bytes with PKCS #1 1.5; the signature is little-endian, as in CryptoAPI (decision R57)."""
+        """Sign bytes with PKCS #1 1.5.
+
+        The signature is little-endian, as in CryptoAPI (decision R57).
+        """
         return self._key.sign(data, _padding(), _hash(algorithm))[::-1]
 
     def __repr__(self) -> str:
@@ -130,7 +140,10 @@ class PrivateKey:
 
 
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:
-    """Return True if `PrivateKey.sign` made the signature, for this public key and these bytes."""
+    """Return True if `PrivateKey.sign` made the signature.
+
+    It is checked for this public key and these bytes.
+    """
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
 
     try:

@@ -1,4 +1,6 @@
-"""Queue manager that sends and receives messages; a carrier brings them to other machines.
+"""Queue manager that sends and receives messages.
+
+A carrier brings them to other machines.
 
 It sends what waits in it and takes in what arrives, as queue managers do by [MS-MQQB] 3.1.5.8 and 3.1.7.1.
 """
@@ -91,7 +93,10 @@ class QueueState:
 
 
 class DeliveryObserver(Protocol):
-    """Observer of one message that is sent; its methods must not wait, and may be called from any thread."""
+    """Observer of one message that is sent.
+
+    Its methods must not wait, and may be called from any thread.
+    """
 
     def on_accepted(self, identifier: MessageId) -> None:
         """Note the identifier of the message; called before anything else."""
@@ -100,11 +105,16 @@ class DeliveryObserver(Protocol):
         """Note that the queue manager of the destination has the message."""
 
     def on_given_up(self, message_class: MessageClass | None) -> None:
-        """Note that the message was not sent: the class of the acknowledgement that says why, if any."""
+        """Note that the message was not sent.
+
+        The argument is the class of the acknowledgement that says why, if any.
+        """
 
 
 class MessageCarrier(Protocol):
-    """Carrier of messages from one queue manager to others; every method may be called from any thread.
+    """Carrier of messages from one queue manager to others.
+
+    Every method may be called from any thread.
 
     What it brings to a queue manager it passes to `LocalQueueManager.offer`.
     """
@@ -113,7 +123,10 @@ class MessageCarrier(Protocol):
         """Deliver a message to the machine of its address, or begin to."""
 
     def wake(self) -> None:
-        """Let all concerned check their messages again: there is room in a queue manager that was full."""
+        """Let all concerned check their messages again.
+
+        There is room in a queue manager that was full.
+        """
 
     def remove(self, queue_manager: "LocalQueueManager") -> None:
         """Remove a closed queue manager."""
@@ -199,7 +212,9 @@ class LocalQueueManager:
         return self._store is not None
 
     def start(self) -> None:
-        """Queue the messages that were stored before, and start the thread, unless there is none.
+        """Queue the messages that were stored before, and start the thread.
+
+        No thread is started if there is none.
 
         Raises:
             TransportError: the stored messages cannot be read.
@@ -243,7 +258,10 @@ class LocalQueueManager:
         )
 
     def delete(self, queue: LocalQueue) -> None:
-        """Remove a queue; senders receive NackQueueDeleted if they asked for it ([MS-MQDMPR] 3.1.7.1.4)."""
+        """Remove a queue ([MS-MQDMPR] 3.1.7.1.4).
+
+        Senders receive NackQueueDeleted if they asked for it.
+        """
         with self._lock:
             inbox = self._inboxes.pop(queue.number, None)
         if inbox is not None:
@@ -284,7 +302,9 @@ class LocalQueueManager:
         return identifier
 
     def purge_waiting(self, destination: FormatName) -> None:
-        """Remove the messages that wait for a machine; senders receive NackPurged if they asked for it.
+        """Remove the messages that wait for a machine.
+
+        Senders receive NackPurged if they asked for it.
 
         A message in flight may arrive yet: it is purged when the carrier gives it back.
         """
@@ -360,7 +380,10 @@ class LocalQueueManager:
         self.wake()
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
-        """Send the acknowledgement that a message asked for, if it did ([MS-MQQB] 3.1.7.15)."""
+        """Send the acknowledgement that a message asked for ([MS-MQQB] 3.1.7.15).
+
+        Nothing is sent if it asked for none.
+        """
         try:
             send = self.prepare(message, message_class)
         except TransportError as error:
@@ -370,7 +393,9 @@ class LocalQueueManager:
             send()
 
     def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
-        """Store the acknowledgement that a message asked for, if it did; return what sends it.
+        """Store the acknowledgement that a message asked for.
+
+        Returns what sends it. Nothing is stored if the message asked for none.
 
         Raises:
             TransportError: it cannot be stored, or has no number.
@@ -425,7 +450,10 @@ class LocalQueueManager:
             self._store.forget(message.identifier)
 
     def _flush_store(self) -> None:
-        """Remove from the disk what was sent; if that fails, peers drop the second copies."""
+        """Remove sent messages from the disk.
+
+        If that fails, peers drop the second copies.
+        """
         try:
             if self._store is not None:
                 self._store.flush()
@@ -453,7 +481,10 @@ class LocalQueueManager:
     # --- its thread
 
     def _stop(self) -> None:
-        """Close everything; after a defect, too, so that `receive` returns None and `close` raises it."""
+        """Close everything, also after a defect.
+
+        Then `receive` returns None and `close` raises the defect.
+        """
         self._carrier.remove(self)
         with self._lock:
             self._closed = True
@@ -473,7 +504,9 @@ class LocalQueueManager:
             wait = self.turn()
 
     def turn(self) -> float | None:
-        """Process arrived messages and send waiting ones; called by the thread, or instead of a thread.
+        """Process arrived messages and send waiting ones.
+
+        The thread calls it, or a caller instead of a thread.
 
         Returns:
             Seconds until there may be something to do again; None: when somebody wakes it.
@@ -490,7 +523,10 @@ class LocalQueueManager:
         return self._send_waiting()
 
     def _send_waiting(self) -> float | None:
-        """Send waiting messages and drop expired ones; return the seconds until the next check, or None."""
+        """Send waiting messages and drop expired ones.
+
+        Returns the seconds until the next check, or None.
+        """
         with self._lock:
             addresses = self._outgoing.addresses
             inboxes = list(self._inboxes.values())
@@ -530,7 +566,10 @@ class LocalQueueManager:
             self._give_up(queued.message, MessageClass.NACK_PURGED)
 
     def _give_up(self, message: Message, message_class: MessageClass) -> None:
-        """Report that a message was not sent to its observer and its administration queue."""
+        """Report that a message was not sent.
+
+        The report goes to its observer and its administration queue.
+        """
         with self._lock:
             observer = self._observers.pop(message.identifier, None)
         if observer is not None:

@@ -27,7 +27,9 @@ RECEIVE_S: Final = 1.0
 
 
 class QueueReceiver:
-    """Reads a replication queue in a separate thread, as fast as the engine takes the events.
+    """Reads a replication queue in a separate thread.
+
+    It reads as fast as the engine takes the events.
 
     Args:
         outstanding: the messages of ours that may be acknowledged.
@@ -67,7 +69,10 @@ class QueueReceiver:
             self._taken += 1
 
     def settled(self, waiting: int) -> None:
-        """Make room for further messages: the engine has begun all passed ones but the last `waiting`."""
+        """Make room for further messages.
+
+        The engine has begun all passed ones but the last `waiting`.
+        """
         if self._taken <= waiting:
             return
         with self._room:
@@ -85,7 +90,10 @@ class QueueReceiver:
             self._thread.join()
 
     def event_of(self, arrival: Arrival) -> EngineEvent | None:
-        """Return the engine event for a message, by its class; None if the message is dropped and counted."""
+        """Return the engine event for a message, by its class.
+
+        None if the message is dropped and counted.
+        """
         if arrival.message.message_class == MessageClass.NORMAL:
             return self._received(arrival)
         if is_nack(arrival.message.message_class):
@@ -125,7 +133,9 @@ class QueueReceiver:
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
     def turn(self, inbox: Inbox, timeout_s: float) -> bool:
-        """Take the next message of a queue if there is room; called by the thread, or instead of a thread.
+        """Take the next message of a queue if there is room.
+
+        The thread calls it, or a caller instead of a thread.
 
         Args:
             inbox: the queue.

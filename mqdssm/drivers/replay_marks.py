@@ -19,7 +19,9 @@ MARKS_MAX: Final = 1000
 
 
 class ReplayMarks:
-    """Date for each sender up to which messages may have been accepted, kept in a file; thread-safe.
+    """Latest possible date of accepted messages of each sender; thread-safe.
+
+    The dates are kept in a file.
 
     Args:
         file: holds the dates; it is made with mode 0600 when the first message is taken.
@@ -43,11 +45,16 @@ class ReplayMarks:
         self._now = 0  # time of the newest message that was taken
 
     def floor_of(self, sender: str) -> int:
-        """Return the first date that certainly was not accepted from a sender before the start."""
+        """Return a sender's first date that certainly was not accepted.
+
+        It concerns messages before the start.
+        """
         return max(self.floor, self._before.get(sender, -1) + 1)
 
     def cover(self, sender: str, date: int, floor: int, now: float) -> None:
-        """Write a date to the file, unless it covers the date already, before the message is accepted.
+        """Write a date to the file before the message is accepted.
+
+        Nothing is written if the file covers the date already.
 
         Args:
             sender: who signed the message.

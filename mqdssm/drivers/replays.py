@@ -1,4 +1,7 @@
-"""Detection of recorded messages that are sent again, by dates and signatures (decision R59)."""
+"""Detection of recorded messages that are sent again (decision R59).
+
+It works by dates and signatures.
+"""
 
 import heapq
 import time
@@ -41,7 +44,10 @@ class SeenSignatures:
         return len(self._seen)
 
     def in_time(self, date: int, now: float) -> bool:
-        """Return True if messages of this date may be admitted now (both in seconds since 1970)."""
+        """Return True if messages of this date may be admitted now.
+
+        Both times are in seconds since 1970.
+        """
         with self._lock:
             return self._is_in_time(date, now)
 
@@ -67,7 +73,10 @@ class SeenSignatures:
         return self._floor
 
     def forget(self, now: float, *, least: int = 0) -> bool:
-        """Forget signatures that are too old, and at least so many; True if nothing has to be kept."""
+        """Forget signatures that are too old, and at least so many.
+
+        Returns True if nothing has to be kept.
+        """
         with self._lock:
             self._forget(now)
             for _ in range(min(least, len(self._by_date))):
@@ -90,7 +99,9 @@ class SeenSignatures:
 
 
 class ReplayDetector:
-    """`SeenSignatures` of each signing key: a sender of too many messages affects only its own dates.
+    """`SeenSignatures` of each signing key.
+
+    A sender of too many messages affects only its own dates.
 
     Otherwise one machine that may sign could have all others refused, with messages dated ahead. A sender is
     known by its key, so that another name lets nothing in again (decision R162).
@@ -131,7 +142,9 @@ class ReplayDetector:
         return date >= lowest and abs(now - date) <= self._age_max
 
     def admit(self, sender: str, date: int, signature: bytes, now: float) -> bool:
-        """Remember a message of one sender and return True if it is new (see `SeenSignatures.admit`).
+        """Remember a message of one sender and return True if it is new.
+
+        See `SeenSignatures.admit`.
 
         Raises:
             ConfigError: the marks cannot be written; the message may not be taken.
@@ -159,7 +172,10 @@ class ReplayDetector:
         return self._marks is not None and not self._marks.is_new
 
     def _start(self, now: float) -> int:
-        """Return the time of the start, by the clock at the start or the clock now, whichever is earlier."""
+        """Return the time of the start.
+
+        It is the time by the clock at the start or by the clock now, whichever is earlier.
+        """
         return min(self._started_at, int(now - (self._monotonic() - self._started)))
 
     def _make_room(self, now: float) -> None:

@@ -1,4 +1,7 @@
-"""Driver of a replication engine: receives messages, performs actions, runs timers."""
+"""Driver of a replication engine.
+
+It receives messages, performs actions and runs timers.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -44,7 +47,10 @@ class Engine(Protocol):
         """Number of messages that wait in the engine until its current work is done."""
 
     def status(self, now: float) -> ServerStatus:
-        """Return partitions and neighbours at a time in seconds since 1970; from any thread."""
+        """Return partitions and neighbours at a time in seconds since 1970.
+
+        It may be called from any thread.
+        """
 
 
 class ReplicationDriver(EngineDriver[do.Event]):
@@ -123,7 +129,10 @@ class ReplicationDriver(EngineDriver[do.Event]):
         scope: Scope = Scope.ENTERPRISE,
         timeout_s: float = CLIENT_WAIT_S,
     ) -> ObjectOutcome:
-        """Change an object of any partition and wait for the outcome (see `ChangeObject` and `ask`)."""
+        """Change an object of any partition and wait for the outcome.
+
+        See `ChangeObject` and `ask`.
+        """
         if command is Command.CREATE and identifier is None:
             identifier = self._make_guid()
         return self.ask(
@@ -141,7 +150,10 @@ class ReplicationDriver(EngineDriver[do.Event]):
         )
 
     def receive(self, inbox: Inbox) -> bool:
-        """Take a message from the queue instead of the receiver's thread; True if there was one."""
+        """Take a message from the queue instead of the receiver's thread.
+
+        Returns True if there was one.
+        """
         return self._receiver.turn(inbox, 0.0)
 
     def turn(self, timeout_s: float | None) -> bool:
@@ -171,7 +183,10 @@ class ReplicationDriver(EngineDriver[do.Event]):
         )
 
     def _send(self, action: do.Send) -> None:
-        """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1); on an error, log and count it as not sent."""
+        """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1).
+
+        On an error, log the message and count it as not sent.
+        """
         own_queue = own_replication_queue(self._transport.identifier) if action.ack_requested else None
         try:
             body = encode(action.message)

@@ -16,7 +16,9 @@ CLIENT_WAIT_S: Final = 120.0
 
 
 class ReplyWaiters:
-    """Passes requests to an engine and returns its replies to the callers; from any thread.
+    """Passes requests to an engine and returns its replies to the callers.
+
+    It may be used from any thread.
 
     Args:
         put: takes an event for the engine.

@@ -1,4 +1,6 @@
-"""Sent messages that may be answered by a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
+"""Sent messages that may be answered by a negative acknowledgement.
+
+See [MC-MQDSRP] 3.1.5.1.
 
 Acknowledgements are not signed. One is accepted only if it names a recently sent message and contains its
 body. The reaction uses the remembered message, not the received one: otherwise anybody could have any message
@@ -42,7 +44,9 @@ class SentMessages:
         self._lock: Final = Lock()
 
     def send(self, send: Callable[[], MessageId], body: bytes, sent: SentMessage, until: float) -> None:
-        """Send a message and remember it until a time; with too many, the oldest are forgotten.
+        """Send a message and remember it until a time.
+
+        If there are too many, the oldest are forgotten.
 
         Its acknowledgement may be here before `send` has told the identifier: `take` waits for that.
 
@@ -55,7 +59,10 @@ class SentMessages:
                 self._sent.popitem(last=False)
 
     def take(self, acknowledgement: Message, now: float) -> SentMessage | None:
-        """Return the sent message of an acknowledgement, once; None if unknown or too late."""
+        """Return the sent message of an acknowledgement, once.
+
+        None if it is unknown or too late.
+        """
         key = acknowledgement.correlation
         with self._lock:
             until, digest, sent = self._sent.get(key, (0.0, b"", None))

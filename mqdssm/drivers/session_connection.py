@@ -1,4 +1,7 @@
-"""Connection of a session: bytes to packets and back, with limits ([MS-MQQB] 2.1.1, 3.1.5.1)."""
+"""Connection of a session: bytes to packets and back, with limits.
+
+See [MS-MQQB] 2.1.1 and 3.1.5.1.
+"""
 
 import asyncio
 from collections import deque
@@ -29,7 +32,10 @@ class ConnectionOwner(Protocol):
         """Handle a new connection."""
 
     def on_packet(self, connection: "SessionConnection", packet: Packet) -> bool:
-        """Handle a packet; return False if it has to wait until `SessionConnection.resume` is called."""
+        """Handle a packet.
+
+        Returns False if it has to wait until `SessionConnection.resume` is called.
+        """
 
     def on_malformed(self, connection: "SessionConnection", reason: str) -> None:
         """Handle bytes that are no packet, or more of them than are allowed."""

@@ -1,4 +1,6 @@
-"""Drivers of sessions in the event loop: of a neighbour that messages go to, and of a peer that connects.
+"""Drivers of sessions in the event loop.
+
+The session is with a neighbour that messages go to, or with a peer that connects.
 
 They perform the actions of `mqdssm.engines.session.session` ([MS-MQQB] 3.1.5 to 3.1.7).
 """
@@ -140,7 +142,10 @@ class SessionDriver:
         self.take(do.Connected(connection=connection.number))
 
     def on_packet(self, connection: SessionConnection, packet: Packet) -> bool:
-        """Handle a packet; return False if the queue manager has no room for its message now."""
+        """Handle a packet.
+
+        Returns False if the queue manager has no room for its message now.
+        """
         if not isinstance(packet, UserPacket):
             self.take(do.PacketReceived(packet=packet, connection=connection.number))
             return True
@@ -209,7 +214,10 @@ class SessionDriver:
             connection.resume()  # it stops reading when too many messages are not stored
 
     def _reject(self, packet: UserPacket, error: UnsupportedPacketError) -> None:
-        """Drop a message with parts that are not supported, with the negative acknowledgement that fits."""
+        """Drop a message with parts that are not supported.
+
+        The fitting negative acknowledgement is sent.
+        """
         self._context.counts.add("dropped: unsupported message")
         log.info("a message is dropped: %s", error)
         if error.message_class is None:
@@ -248,7 +256,9 @@ class SessionDriver:
 
 
 class AcceptedSession(SessionDriver):
-    """Session that a peer has initiated; messages come from it, none go to it (decision T44).
+    """Session that a peer has initiated (decision T44).
+
+    Messages come from the peer, none go to it.
 
     Args:
         context: what all sessions share.
@@ -286,7 +296,9 @@ class AcceptedSession(SessionDriver):
 
 
 class NeighborSession(SessionDriver):
-    """Session with a neighbour that messages go to; it is established when messages wait.
+    """Session with a neighbour that messages go to.
+
+    It is established when messages wait.
 
     Args:
         context: what all sessions share.

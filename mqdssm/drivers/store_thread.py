@@ -1,4 +1,7 @@
-"""Thread of a store: performs operations in order, and repeats them while its server is not reachable."""
+"""Thread of a store, which performs operations in order.
+
+They are repeated while the store's server is not reachable.
+"""
 
 import logging
 import time
@@ -64,7 +67,9 @@ class StoreState:
 
 
 class StoreThread:
-    """Performs operations for a driver without blocking it, and lookups for other threads.
+    """Performs operations for a driver without blocking it.
+
+    It also performs lookups for other threads.
 
     Args:
         store: what performs them; its owner closes it.
@@ -102,7 +107,9 @@ class StoreThread:
     def submit(
         self, operation: Operation, on_done: Callable[[Result], None], failed: Callable[[Exception], None]
     ) -> None:
-        """Perform an operation, repeated if necessary, then call `on_done` or `failed` in the store's thread.
+        """Perform an operation, repeated if necessary.
+
+        Then `on_done` or `failed` is called in the store's thread.
 
         Args:
             operation: what to perform.
@@ -123,7 +130,9 @@ class StoreThread:
         )
 
     def lookup(self, operation: Operation) -> Result:
-        """Perform a reading operation once and return its result within `LOOKUP_S`; for other threads.
+        """Perform a reading operation once and return its result.
+
+        The result comes within `LOOKUP_S`. The call is for other threads.
 
         Raises:
             DirectoryError: the directory cannot be reached, or is too busy.
@@ -142,7 +151,10 @@ class StoreThread:
             raise DirectoryNotConnected("the store is too busy to look something up") from None
 
     def stop(self) -> None:
-        """Stop after the current operation; waiting lookups fail, waiting operations are not performed."""
+        """Stop after the current operation.
+
+        Waiting lookups fail, waiting operations are not performed.
+        """
         self._stopping.set()
         self._jobs.put(None)
         if self._thread.is_alive():
@@ -156,7 +168,9 @@ class StoreThread:
                 job.failed(DirectoryNotConnected("the store is stopped"))
 
     def turn(self) -> float | None:
-        """Attempt the current or the next operation once; called by the thread, or instead of a thread.
+        """Attempt the current or the next operation once.
+
+        The thread calls it, or a caller instead of a thread.
 
         Returns:
             Seconds until the operation is to be attempted again; None: it is done, or there is none.
@@ -186,7 +200,10 @@ class StoreThread:
                 self._stopping.wait(wait)
 
     def _attempt(self, job: _Job) -> DirectoryError | None:
-        """Perform an operation and report its result; return an error if the operation is to be repeated."""
+        """Perform an operation and report its result.
+
+        Returns an error if the operation is to be repeated.
+        """
         begin = time.perf_counter()
         try:
             result = self._store.perform(job.operation)

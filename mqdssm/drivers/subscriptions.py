@@ -1,4 +1,7 @@
-"""Subscribers to changes of the local state: callbacks, and async iterators with a bounded buffer."""
+"""Subscribers to changes of the local state.
+
+They are callbacks, and async iterators with a bounded buffer.
+"""
 
 import asyncio
 import logging
@@ -50,7 +53,9 @@ Told: TypeAlias = StateEvent | Missed
 
 
 class Subscription(AsyncIterator[Told]):
-    """Events of one subscriber, for `async for` in one task; returned by `Subscriptions.events`.
+    """Events of one subscriber, for `async for` in one task.
+
+    `Subscriptions.events` returns it.
 
     The iteration ends when it is closed, or when the driver has stopped and no event is left.
 
@@ -73,7 +78,10 @@ class Subscription(AsyncIterator[Told]):
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
 
     def put(self, event: StateEvent) -> None:
-        """Add an event, from any thread; in a full buffer the oldest event is replaced by `Missed`."""
+        """Add an event, from any thread.
+
+        In a full buffer the oldest event is replaced by `Missed`.
+        """
         with self._lock:
             if self._ended:
                 return
@@ -155,7 +163,9 @@ def _set(arrived: "asyncio.Future[None]") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Callbacks:
-    """Callbacks of one subscriber, called in the driver's thread and in the order of the events.
+    """Callbacks of one subscriber, called in the order of the events.
+
+    They are called in the driver's thread.
 
     Attributes:
         queue_created: with the new queue.
@@ -204,7 +214,9 @@ class Subscriptions:
         queue_deleted: Callable[[OwnedQueue], object] | None = None,
         queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None,
     ) -> Callable[[], None]:
-        """Subscribe functions (see `Callbacks`); they must be quick, since the receiver waits for them.
+        """Subscribe functions (see `Callbacks`).
+
+        They must be quick, since the receiver waits for them.
 
         An error in one function is logged and counted; the others are still called.
 

@@ -1,4 +1,6 @@
-"""Carrier of messages over TCP: sessions with other queue managers in one event loop ([MS-MQQB] 2.1).
+"""Carrier of messages over TCP ([MS-MQQB] 2.1).
+
+It runs sessions with other queue managers in one event loop.
 
 The event loop has a thread of its own. The queue manager's thread hands messages over through an `Outbox` for
 each neighbour, and never waits for the loop. The loop calls methods of the queue manager that do not wait
@@ -90,7 +92,9 @@ TCP_DEFAULTS: Final = TcpSettings()
 
 
 class TcpNetwork:
-    """Network of one local queue manager (`mqdssm.drivers.queue_manager.MessageCarrier`).
+    """Network of one local queue manager.
+
+    It is a `mqdssm.drivers.queue_manager.MessageCarrier`.
 
     Args:
         listen: IP address and port to listen on, port 0: any; None: messages are only sent.
@@ -133,14 +137,20 @@ class TcpNetwork:
 
     @property
     def address(self) -> SocketAddress:
-        """IP address and port that the queue manager listens on; port 0 if it does not listen."""
+        """IP address and port that the queue manager listens on.
+
+        The port is 0 if it does not listen.
+        """
         if self._server is None or not self._server.sockets:
             return self._listen or SocketAddress("", 0)
         host, port, *_ = self._server.sockets[0].getsockname()
         return SocketAddress(host, port)
 
     def sessions(self) -> tuple[SessionStatus, ...]:
-        """Return the status of all sessions, without waiting for the event loop; from any thread."""
+        """Return the status of all sessions, from any thread.
+
+        It does not wait for the event loop.
+        """
         neighbors, accepted = tuple(self._neighbors.values()), tuple(self._accepted)  # copied in one step
         return (
             *(neighbor.status for neighbor in neighbors),
@@ -239,7 +249,10 @@ class TcpNetwork:
             self._call(self._loop.call_later, RETRY_S, source.take_back, (queued,))
 
     def _neighbors_max_for(self, queued: QueuedMessage) -> int:
-        """Return how many neighbours there may be: strangers choose those of acknowledgements."""
+        """Return how many neighbours there may be.
+
+        Strangers choose those of acknowledgements.
+        """
         neighbors_max = self._settings.neighbors_max
         is_for_stranger = is_acknowledgement(queued.message.message_class)
         return neighbors_max // 2 if is_for_stranger else neighbors_max
@@ -249,7 +262,10 @@ class TcpNetwork:
         self._call(self._resume)
 
     def remove(self, queue_manager: LocalQueueManager) -> None:
-        """End all sessions and the event loop, after what is in flight was acknowledged or `flush_s`."""
+        """End all sessions and the event loop.
+
+        It waits until messages in flight were acknowledged, for at most `flush_s`.
+        """
         with self._lock:
             is_first, self._is_closing = not self._is_closing, True
         if not is_first or self._numbers is None:

@@ -1,4 +1,7 @@
-"""Threads of drivers: a thread that keeps its error, and counters for several threads."""
+"""Threads of drivers.
+
+A thread keeps its error; counters serve several threads.
+"""
 
 import logging
 from collections import Counter

@@ -1,4 +1,6 @@
-"""Interface of a queue manager for programs, for any network ([MS-MQDMPR] 3.1.7.1).
+"""Interface of a queue manager for programs, for any network.
+
+See [MS-MQDMPR] 3.1.7.1.
 
 Implementations: `mqdssm.drivers.queue_manager.LocalQueueManager`. Every method may be called from any thread.
 """
@@ -80,7 +82,10 @@ class Inbox(Protocol):
         """Remove all messages; senders receive NackQueuePurged if they asked for it."""
 
     def close(self) -> None:
-        """Close the queue for receiving; waiting calls of `receive` return None, messages stay queued."""
+        """Close the queue for receiving.
+
+        Waiting calls of `receive` return None, messages stay queued.
+        """
 
 
 class Transport(Protocol):
@@ -95,7 +100,9 @@ class Transport(Protocol):
         """QueueManager.Identifier."""
 
     def open(self, queue: LocalQueue) -> Inbox:
-        """Open a local queue for receiving, creating it if necessary ([MS-MQDMPR] 3.1.7.1.5).
+        """Open a local queue for receiving ([MS-MQDMPR] 3.1.7.1.5).
+
+        It is created if necessary.
 
         Raises:
             ValueError: its number or name is another queue's, or it wants signatures that nobody verifies.
@@ -103,7 +110,9 @@ class Transport(Protocol):
         """
 
     def send(self, message: Message, destination: FormatName) -> MessageId:
-        """Accept a message for a queue; messages are sent later, in the order of priorities.
+        """Accept a message for a queue.
+
+        Messages are sent later, in the order of priorities.
 
         The queue manager sets its identifier, time and destination, and signs it where its
         AuthenticationLevel says so. Acknowledgements report the delivery, if the message asks for them.
@@ -114,7 +123,9 @@ class Transport(Protocol):
         """
 
     def close(self) -> None:
-        """Stop the queue manager; messages that wait for other machines are lost (Express).
+        """Stop the queue manager.
+
+        Messages that wait for other machines are lost (Express).
 
         Raises:
             Exception: the defect that had stopped it already; once.

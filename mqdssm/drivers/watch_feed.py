@@ -1,4 +1,7 @@
-"""Feed of directory changes to subscribers of this machine and to owners of objects."""
+"""Feed of directory changes to subscribers and owners of objects.
+
+The subscribers are those of this machine.
+"""
 
 import logging
 import time
@@ -18,7 +21,10 @@ log: Final = logging.getLogger(__name__)
 
 
 class LocalReceiver(Protocol):
-    """Receiver of changes of the own objects: `mqdssm.drivers.notification.NotificationDriver`."""
+    """Receiver of changes of the own objects.
+
+    It is a `mqdssm.drivers.notification.NotificationDriver`.
+    """
 
     def refresh(self) -> None:
         """Read all own objects soon."""
@@ -28,7 +34,9 @@ class LocalReceiver(Protocol):
 
 
 class WatchFeed:
-    """Passes changes of a watch to a receiver and a notifier, one by one (decision C25).
+    """Passes a watch's changes to a receiver and a notifier (decision C25).
+
+    They are passed one by one.
 
     A change is acknowledged after it was passed to the receiver and the notifier. The watch must report all
     writes (``all_writes=True``, decision C29): receivers read the objects themselves, and may read a value
@@ -59,7 +67,9 @@ class WatchFeed:
         self.counts: Final = EventCounts()
 
     def ready(self, _url: str = "") -> None:
-        """Read the own objects once more when the watch begins: the ``on_ready`` of `Directory.watch`.
+        """Read the own objects once more when the watch begins.
+
+        It is the ``on_ready`` of `Directory.watch`.
 
         The watch does not report changes between the first reading of the own objects and its own start.
         """
@@ -88,7 +98,10 @@ class WatchFeed:
                 changes.commit()
 
     def _notify(self, notifier: Notifier, change: ObjectChange, rest: Callable[[float], bool]) -> bool:
-        """Notify the owners of a change; return False if the watch was stopped before all were notified."""
+        """Notify the owners of a change.
+
+        Returns False if the watch was stopped before all were notified.
+        """
         removal = _left(change)
         for item in (change,) if removal is None else (removal, change):
             failures = 0
@@ -100,7 +113,10 @@ class WatchFeed:
         return True
 
     def _tried(self, notifier: Notifier, change: ObjectChange) -> bool:
-        """Notify the owner of a change; False if the directory is not reachable and a retry is needed."""
+        """Notify the owner of a change.
+
+        Returns False if the directory is not reachable and a retry is needed.
+        """
         try:
             notice = self._directory.notice_of(change)
             if notice is not None:
@@ -120,7 +136,10 @@ def _sleep(seconds: float) -> bool:
 
 
 def _left(change: ObjectChange) -> ObjectChange | None:
-    """Return the deletion to send to the old owner of a moved queue; None otherwise (decision C27)."""
+    """Return the deletion to send to the old owner of a moved queue (C27).
+
+    None otherwise.
+    """
     moved = change.changes.get("FullPath")
     if change.event is not ChangeEvent.CHANGED or change.element is not Queue or moved is None:
         return None
