@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.discovery.endpoints import endpoint
+from mqdssm.cli.endpoints import endpoint
 from mqdssm.cli.messages.send import LISTEN, Port, default_folder
 from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.cli.watch.ending import ending

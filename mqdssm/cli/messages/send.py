@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import exits
-from mqdssm.cli.discovery.endpoints import endpoint
+from mqdssm.cli.endpoints import endpoint
 from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.model.packets import SESSION_PORT
 from mqdssm.model.transport import (
