@@ -9,8 +9,7 @@ from table_pages import HEAD, grid
 from mqdssm.tables import ldif, numbering, schema_attributes, schema_mqis
 from mqdssm.tables.access import AdRight
 from mqdssm.tables.properties import EXACT, PROPERTY_TABLES, PropertyTable
-from mqdssm.tables.property_facts import CHANGED
-from mqdssm.tables.property_rows import PropertyRole, PropertyRow
+from mqdssm.tables.property_rows import CHANGED, PropertyRole, PropertyRow
 from mqdssm.tables.rights import ADD_GUID, NEEDS, READ, WRITE, Need
 
 _RIGHT_COLUMNS: Final = ("event", "right", "mask", "on", "of class", "for class", "when", "source")

@@ -17,7 +17,7 @@ from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
 from mqdssm.tables.properties import PROPERTY_TABLES
-from mqdssm.tables.property_facts import CHANGED
+from mqdssm.tables.property_rows import CHANGED
 
 PATH_CHARS_MAX: Final = 512
 """Longest path name that is accepted: it always fits the 1,024 UTF-16 units of a change."""

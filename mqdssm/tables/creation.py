@@ -14,7 +14,7 @@ from typing import Final
 from mqdssm.model.guid import NULL_GUID
 from mqdssm.model.messages import PropertyValue, Scope
 from mqdssm.model.propids import BLOBS, ObjectType, Propid
-from mqdssm.tables.property_facts import CHANGED, RESERVED
+from mqdssm.tables.property_rows import CHANGED, RESERVED
 
 NO_QUOTA: Final = 0xFFFF_FFFF
 

@@ -21,20 +21,18 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import PROPIDS, ObjectType, Propid
 from mqdssm.tables import mqis, numbering, schema, schema_mqis
 from mqdssm.tables.numbering import Numbering, values_in
-from mqdssm.tables.property_facts import (
+from mqdssm.tables.property_rows import (
     ALSO,
     CHANGED,
     CLASSES,
+    GUID,
     IDENTITIES,
     NAMES,
+    NONE,
     OWN,
     REFERENCES,
     RESERVED,
     STAND_INS,
-)
-from mqdssm.tables.property_rows import (
-    GUID,
-    NONE,
     TEXT,
     Carrier,
     Entry,

@@ -25,7 +25,7 @@ from mqdssm.tables.properties import (
     identity_of,
     references_of,
 )
-from mqdssm.tables.property_facts import CHANGED, queue_rdn
+from mqdssm.tables.property_rows import CHANGED, queue_rdn
 from mqdssm.testing import OpenLdapServer
 
 ROOT = DN.parse("dc=example,dc=com")

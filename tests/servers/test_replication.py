@@ -18,7 +18,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
-from mqdssm.tables.property_facts import queue_rdn
+from mqdssm.tables.property_rows import queue_rdn
 from mqdssm.testing.openldap import OpenLdapServer
 
 CHANGES = 30

@@ -14,7 +14,7 @@ from mqdssm.model.propids import ObjectType, Propid, Variant
 from mqdssm.model.seqnum import MAX, MIN
 from mqdssm.store import rules
 from mqdssm.tables.creation import DEFAULTS, REQUIRED
-from mqdssm.tables.property_facts import CHANGED
+from mqdssm.tables.property_rows import CHANGED
 from mqdssm.testing.memory_store.number_index import STALE_MAX, NumberIndex
 from mqdssm.wire.mqdsrp import DIRECTORY_CHANGE
 

@@ -25,7 +25,7 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.rules import name_key
 from mqdssm.tables import compute, places
-from mqdssm.tables.property_facts import queue_rdn
+from mqdssm.tables.property_rows import queue_rdn
 from mqdssm.tables.schema_attributes import OWN_UUID
 
 CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")

@@ -33,7 +33,7 @@ from mqdssm.tables.numbering import (
     number_value,
     split_range,
 )
-from mqdssm.tables.property_facts import CHANGED
+from mqdssm.tables.property_rows import CHANGED
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
 from mqdssm.tables.properties import PROPERTY_TABLES
-from mqdssm.tables.property_facts import REFERENCES
+from mqdssm.tables.property_rows import REFERENCES
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
 from mqdssm.tables.places import DESCRIPTION
 from mqdssm.tables.properties import NAME, OBJECT_GUID, PROPERTY_TABLES, identity_of, readable_of
-from mqdssm.tables.property_facts import CHANGED, IDENTITIES
+from mqdssm.tables.property_rows import CHANGED, IDENTITIES
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from mqdssm.model.propids import INTEGERS, ObjectType, Propid, Variant
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.seeded_random import SeededRandom, octets
 from mqdssm.tables.creation import DEFAULTS
-from mqdssm.tables.property_facts import CHANGED
+from mqdssm.tables.property_rows import CHANGED
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 from support.replication.queue_managers import guid_of
 

@@ -13,7 +13,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store import rules
 from mqdssm.store.performer import Store
-from mqdssm.tables.property_facts import CHANGED, NAMES
+from mqdssm.tables.property_rows import CHANGED, NAMES
 from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.simulation.stores import everything
 from support.store.property_strategies import SID, some_of

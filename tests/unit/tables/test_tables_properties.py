@@ -20,8 +20,7 @@ from mqdssm.tables.properties import (
     identity_of,
     references_of,
 )
-from mqdssm.tables.property_facts import CHANGED, RESERVED, queue_rdn
-from mqdssm.tables.property_rows import PropertyRole
+from mqdssm.tables.property_rows import CHANGED, RESERVED, PropertyRole, queue_rdn
 from mqdssm.tables.schema_compare import compare_replication
 
 GUID = Guid(bytes(range(16)))
