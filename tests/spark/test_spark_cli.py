@@ -14,8 +14,8 @@ from support.spark.sarif_model import KINDS, kinds_in
 from typer.testing import CliRunner
 
 import mqdssm
-from mqdssm.cli.demo.migration import account
 from mqdssm.cli.demo.stage import DemoStage
+from mqdssm.cli.demo.steps import account
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
 from mqdssm.pipeline.manifest import Manifest

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqdssm.cli.demo import objects as demo_objects
+from mqdssm.cli.demo import steps
 from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
@@ -91,20 +91,17 @@ def _migrated(
 
     Returns True if every planted defect is accounted for.
     """
-    from mqdssm.cli.demo import migration as demo_migration
-    from mqdssm.cli.demo import pipeline as demo_pipeline
-
     tables, exported = folder / ENTERPRISE, folder / "export"
-    users = demo_pipeline.make(stage, plan, tables).objects["User"]
-    demo_migration.make_accounts(stage, server, plan, users, folder / demo_migration.SID_MAP)
+    users = steps.make(stage, plan, tables).objects["User"]
+    steps.make_accounts(stage, server, plan, users, folder / steps.SID_MAP)
     with contextlib.ExitStack() as stack:
-        migrated = demo_migration.migrate(stage, server, folder, tables)
+        migrated = steps.migrate(stage, server, folder, tables)
         _look(stage, stack, server, plan)
-        demo_pipeline.export(stage, server, exported)
-        validation = stack.enter_context(demo_pipeline.validated(stage, exported, report))
-        is_right = demo_migration.account(stage, migrated, validation, folder, tables)
+        steps.export(stage, server, exported)
+        validation = stack.enter_context(steps.validated(stage, exported, report))
+        is_right = steps.account(stage, migrated, validation, folder, tables)
         if with_spark:
-            is_right &= demo_pipeline.is_same_on_spark(stage, server, exported, validation)
+            is_right &= steps.is_same_on_spark(stage, server, exported, validation)
     return is_right
 
 
@@ -113,8 +110,8 @@ def _look(
 ) -> None:
     """Search and change objects, leaving the migrated ones as they were."""
     directory = _connect(stage, stack, server)
-    demo_objects.search(stage, directory)
-    demo_objects.change(stage, directory, plan.machine_name(0))
+    steps.search(stage, directory)
+    steps.change(stage, directory, plan.machine_name(0))
 
 
 def _plan(sites: int, machines: int, queues: int) -> "EnterprisePlan":
