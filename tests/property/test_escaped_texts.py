@@ -27,7 +27,7 @@ from mqdssm.pipeline.ldif import record, replacement
 from mqdssm.pipeline.migrate.places import MapRow, write_guid_map
 from mqdssm.pipeline.report.page import shown
 from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records
-from mqdssm.samples.files import _csv_line as sample_line
+from mqdssm.samples.generate import _csv_line as sample_line
 from mqdssm.tables.ldif import fold
 
 GUID = UUID("11111111-2222-3333-4444-555555555555")
