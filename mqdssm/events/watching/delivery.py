@@ -16,7 +16,7 @@ from typing import Final
 from mqdssm.errors import ConfigError
 from mqdssm.events.watching.follower import Follower
 from mqdssm.events.watching.journal import ObjectNote, WatchPlace
-from mqdssm.events.watching.selection import Selection
+from mqdssm.events.watching.reader import Selection
 from mqdssm.events.watching.state_file import StateFile, WatchState
 from mqdssm.events.watching.watch_cache import KnownObject
 from mqdssm.model.watching import ChangeEvent, ObjectChange

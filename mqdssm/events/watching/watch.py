@@ -23,8 +23,7 @@ from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, Ge
 from mqdssm.events.machines import find_computer_names
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
-from mqdssm.events.watching.reader import WatchedObjectReader, listed_filter
-from mqdssm.events.watching.selection import Selection
+from mqdssm.events.watching.reader import Selection, WatchedObjectReader, listed_filter
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
 from mqdssm.model.guid import GUID_BYTES
 from mqdssm.model.watching import ObjectChange

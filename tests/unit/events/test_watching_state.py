@@ -14,7 +14,7 @@ import pytest
 from mqdssm.errors import ConfigError
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.journal import ObjectNote, WatchPlace
-from mqdssm.events.watching.selection import Selection
+from mqdssm.events.watching.reader import Selection
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
 from mqdssm.events.watching.watch_cache import KnownObject
 from mqdssm.model.watching import ChangeEvent, ObjectChange
