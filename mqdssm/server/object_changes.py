@@ -25,8 +25,7 @@ from mqdssm.server.control_protocol import ObjectChangeRequest
 from mqdssm.tables import table_of
 from mqdssm.tables.mqis import MQIS_TABLES
 from mqdssm.tables.properties import PROPERTY_TABLES
-from mqdssm.tables.property_facts import CHANGED, RESERVED
-from mqdssm.tables.property_rows import PropertyRole, PropertyRow
+from mqdssm.tables.property_rows import CHANGED, RESERVED, PropertyRole, PropertyRow
 
 COMMANDS: Final = {"create": Command.CREATE, "write": Command.UPDATE, "delete": Command.DELETE}
 CREATED: Final = frozenset({ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK})
