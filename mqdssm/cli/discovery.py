@@ -1,4 +1,4 @@
-"""``mqdssm discover`` and ``mqdssm discovery-server``, with the broadcasts of [MS-MQSD].
+"""``mqdssm discover`` and ``mqdssm discovery-server`` ([MS-MQSD]).
 
 The client finds directory servers ([MS-MQSD] 3.1), the server answers searches for them (3.2).
 """

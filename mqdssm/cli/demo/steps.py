@@ -1,5 +1,6 @@
-"""Steps of ``mqdssm demo``: accounts, tables, migration, operations on objects, export, validation.
+"""Steps of ``mqdssm demo``.
 
+They make accounts and tables, migrate, operate on objects, export and validate.
 Export and validation run on both engines.
 """
 
