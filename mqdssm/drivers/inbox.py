@@ -39,6 +39,7 @@ class LocalInbox:
         self._changed: Final = Condition()
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
         self._closed = False
+        self._listeners: Final[set[Callable[[], None]]] = set()
         self._waiting: Final[MessageQueue[Arrival]] = MessageQueue(queue.messages_max, queue.bytes_max, _size)
 
     @property
@@ -109,7 +110,7 @@ class LocalInbox:
         """
         with self._changed:
             is_purged = not self._waiting.put_back(number)
-            self._changed.notify()
+            self._notify()
         if is_purged:
             self._leave(self.queue, arrival.message, MessageClass.NACK_QUEUE_PURGED)
 
@@ -117,11 +118,27 @@ class LocalInbox:
         """Remove all messages; senders receive NackQueuePurged if they asked for it."""
         self.empty(MessageClass.NACK_QUEUE_PURGED)
 
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call a function, from any thread, when there may be a message, or the queue is closed."""
+        with self._changed:
+            self._listeners.add(listener)
+
+    def ignore(self, listener: Callable[[], None]) -> None:
+        """Do not call a function any more."""
+        with self._changed:
+            self._listeners.discard(listener)
+
+    def _notify(self) -> None:
+        """Notify everybody who waits; the lock is held."""
+        self._changed.notify_all()
+        for listener in self._listeners:
+            listener()
+
     def close(self) -> None:
         """Close the queue for receiving; waiting calls of `receive` return None."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            self._notify()
 
     def reopen(self) -> None:
         """Open the queue for receiving again."""
@@ -139,7 +156,7 @@ class LocalInbox:
         message = arrival.message
         with self._changed:
             number = self._waiting.put(arrival, message.priority, message.receive_deadline)
-            self._changed.notify()
+            self._notify()
             if number is not None:
                 self._known[message.identifier] = None
             if len(self._known) > REMEMBERED_MAX:

@@ -182,7 +182,9 @@ class MessageStore:
     def add_sent(self, message: Message) -> None:
         """Store a message until `forget` names it."""
         self._change(
-            "INSERT INTO sent (number, packet) VALUES (?, ?)", message.identifier.number, _packet(message)
+            "INSERT INTO sent (number, packet) VALUES (?, ?)",
+            message.identifier.number,
+            encode_message(message),
         )
 
     def sent(self) -> list[Message]:
@@ -222,7 +224,12 @@ class MessageStore:
             self._change(
                 "INSERT OR IGNORE INTO arrived (queue, source, number, packet, level, sender) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                *(*key, _packet(message), int(message.authentication_level), _sender_text(arrival.sender)),
+                *(
+                    *key,
+                    encode_message(message),
+                    int(message.authentication_level),
+                    _sender_text(arrival.sender),
+                ),
             )
             self._change("INSERT OR IGNORE INTO known (queue, source, number) VALUES (?, ?, ?)", *key)
             self._added += 1
@@ -260,8 +267,12 @@ class MessageStore:
         raise TransportError(f"{self._file}: a stored message is damaged: it is no user message")
 
 
-def _packet(message: Message) -> bytes:
-    """Return a message as a packet; `Message.authentication_level` is not in it."""
+def encode_message(message: Message) -> bytes:
+    """Return a message as a packet; `Message.authentication_level` is not in it.
+
+    Raises:
+        ValueError: the message does not fit into a packet, or has no destination.
+    """
     destination = message.destination
     host = Guid.of(destination.guid) if isinstance(destination, PrivateFormatName) else NULL_GUID
     return encode_packet(packet_of(message, queue_manager_address=host))

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from mqdssm.drivers.outgoing import Address, QueuedMessage
+from mqdssm.model.transport import is_acknowledgement
 
 
 class HandOver(NamedTuple):
@@ -31,11 +32,14 @@ class Outbox:
 
     Attributes:
         wanted_at: time of the last hand-over or attempt, in monotonic seconds.
+        is_own: True if a program has sent something there. Strangers choose the addresses of
+            acknowledgements.
     """
 
     def __init__(self, address: Address) -> None:
         self.address: Final = address
         self.wanted_at = time.monotonic()
+        self.is_own = False
         self._lock: Final = Lock()
         self._room = 0
         self._queue: Final[deque[QueuedMessage]] = deque()
@@ -46,6 +50,7 @@ class Outbox:
         """Add a message if there is room for it; from any thread."""
         with self._lock:
             self.wanted_at = time.monotonic()
+            self.is_own |= not is_acknowledgement(queued.message.message_class)
             is_taken, must_wake = self._room > 0, not self._is_attended
             self._is_attended = True
             if is_taken:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_intake import ArrivingMessage, MessageIntake
-from mqdssm.drivers.message_store import MessageStore, is_recoverable
+from mqdssm.drivers.message_store import MessageStore, encode_message, is_recoverable
 from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits, QueuedMessage
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.drivers.transport import LocalQueue
@@ -26,6 +26,7 @@ from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
 from mqdssm.model.transport import (
+    BODY_BYTES_MAX,
     AuthenticationLevel,
     Message,
     MessageClass,
@@ -37,6 +38,8 @@ log: Final = logging.getLogger(__name__)
 
 ARRIVING_MAX: Final = 64
 """Messages that arrive before the queue manager looks at them: a session's window ([MS-MQQB] 3.1.1.2)."""
+SURE_BYTES: Final = BODY_BYTES_MAX - (64 << 10)
+"""Octets of a body that fits into a packet with any headers."""
 RETRY_S: Final = 1.0
 """Seconds after which a machine that could not be reached is tried again."""
 
@@ -288,6 +291,7 @@ class LocalQueueManager:
             if self._signer is None:
                 raise TransportError(f"queue manager {self._machine_name} has no key to sign with")
             complete = self._signer.sign(complete)
+        _check_size(complete)
         if observer is not None:
             observer.on_accepted(identifier)
             with self._lock:
@@ -606,6 +610,17 @@ class LocalQueueManager:
                     if queue.casefold() == inbox.queue.name.casefold():
                         return inbox
         return None
+
+
+def _check_size(message: Message) -> None:
+    """Raise ValueError if a message does not fit into a packet."""
+    if len(message.body) > SURE_BYTES:
+        try:
+            encode_message(message)
+        except ValueError as error:
+            raise ValueError(
+                f"a body of {len(message.body)} octets is too long for a message: {error}"
+            ) from error
 
 
 def _do_nothing() -> None:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import random
 from typing import Final
@@ -20,7 +20,7 @@ from mqdssm.drivers.outbox import Outbox
 from mqdssm.drivers.outgoing import QueuedMessage
 from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
-from mqdssm.drivers.threads import EventCounts
+from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.session import MessageSession
@@ -50,20 +50,24 @@ class SessionContext:
     Attributes:
         queue_manager: sends and receives the messages.
         resolver: finds neighbours.
-        executor: runs the resolver.
+        executor: runs the resolver for messages of our programs.
+        stranger_executor: runs the resolver for acknowledgements, whose addresses strangers choose.
         settings: of the sessions.
         pending: counts octets of incomplete packets.
         counts: what was dropped or noted.
         clock: seconds since 1970.
+        warnings: limits the warnings that strangers cause.
     """
 
     queue_manager: LocalQueueManager
     resolver: NameResolver
     executor: Executor
+    stranger_executor: Executor
     settings: SessionSettings
     pending: PendingBytes
     counts: EventCounts
     clock: Callable[[], float]
+    warnings: WarningLimit = field(default_factory=WarningLimit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +247,10 @@ class SessionDriver:
 
     def _note(self, action: Note) -> None:
         self._context.counts.add(action.what)
-        log.log(logging.WARNING if action.is_warning else logging.INFO, "%s: %s", action.what, action.detail)
+        if action.is_warning:
+            self._context.warnings.log(log, "%s: %s", action.what, action.detail)
+        else:
+            log.info("%s: %s", action.what, action.detail)
 
     def _write(self, data: bytes) -> None:
         if self._connection is not None:
@@ -453,8 +460,11 @@ class NeighborSession(SessionDriver):
             await self._connect_to_any(number)
         except (OSError, UnicodeError, TransportError) as error:  # TimeoutError is an OSError
             reason = str(error) or type(error).__name__
-            if reason != self._problem:
+            if reason != self._problem and self.outbox.is_own:
                 log.warning("%s cannot be reached: %s", self.outbox.address, reason)
+            elif reason != self._problem:
+                text = "%s cannot be reached for an acknowledgement: %s"
+                self._context.warnings.log(log, text, self.outbox.address, reason)
             self._problem = reason
             self._connecting = None
             self.take(do.ConnectionLost(connection=number, reason=reason))
@@ -464,7 +474,8 @@ class NeighborSession(SessionDriver):
 
     async def _connect_to_any(self, number: int) -> None:
         context, address = self._context, self.outbox.address
-        addresses = await self._loop.run_in_executor(context.executor, context.resolver.resolve, address)
+        executor = context.executor if self.outbox.is_own else context.stranger_executor
+        addresses = await self._loop.run_in_executor(executor, context.resolver.resolve, address)
         failure: OSError | UnicodeError | None = None
         for host, port in addresses[:SOCKET_ADDRESSES_MAX]:
             try:

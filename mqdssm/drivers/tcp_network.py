@@ -60,7 +60,7 @@ PENDING_BYTES_MAX: Final = 64 << 20
 """Octets of incomplete packets of all connections: sixteen of the longest packets."""
 FLUSH_S: Final = 5.0
 """Seconds for which a stopping queue manager waits for acknowledgements."""
-_RESOLVERS: Final = 4  # threads that wait for DNS and the directory
+_RESOLVERS: Final = 4  # threads that wait for DNS and the directory, and as many for strangers' names
 _SWEEP_S: Final = 30.0  # how often sessions with neighbours that have ended are removed
 _POLL_S: Final = 0.02
 
@@ -133,6 +133,8 @@ class TcpNetwork:
         self._numbers: MessageNumbers | None = None
         self._server: asyncio.Server | None = None
         self._executor: Final = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolver")
+        self._stranger_executor: Final = ThreadPoolExecutor(_RESOLVERS, thread_name_prefix="resolver")
+        self._is_resuming = False
         self._thread: Final = WorkerThread(self._loop.run_forever, "message carrier")
 
     @property
@@ -202,6 +204,7 @@ class TcpNetwork:
             queue_manager=queue_manager,
             resolver=self._resolver,
             executor=self._executor,
+            stranger_executor=self._stranger_executor,
             settings=replace(self._settings.sessions, identifier=identifier),
             pending=PendingBytes(self._settings.pending_bytes_max),
             counts=self.counts,
@@ -259,7 +262,10 @@ class TcpNetwork:
 
     def wake(self) -> None:
         """Offer messages again that the queue manager had no room for."""
-        self._call(self._resume)
+        with self._lock:
+            is_first, self._is_resuming = not self._is_resuming, True
+        if is_first:
+            self._call(self._resume)
 
     def remove(self, queue_manager: LocalQueueManager) -> None:
         """End all sessions and the event loop.
@@ -274,7 +280,8 @@ class TcpNetwork:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._stranger_executor):
+            executor.shutdown(wait=False, cancel_futures=True)
         self._numbers.close()
         log.info("%s has stopped", queue_manager.machine_name)
 
@@ -327,9 +334,11 @@ class TcpNetwork:
         return [*self._neighbors.values(), *self._accepted]
 
     def _resume(self) -> None:
+        with self._lock:
+            self._is_resuming = False
         for session in self._sessions():
             if session.connection is not None:
-                session.connection.resume()
+                self._loop.call_soon(session.connection.resume)  # a defect of one leaves the others alone
 
     def _sweep(self) -> None:
         """Remove the sessions with neighbours that nothing is sent to."""

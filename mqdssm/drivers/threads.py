@@ -1,9 +1,11 @@
 """Threads of drivers.
 
-A thread keeps its error; counters serve several threads.
+A thread keeps its error; counters and a limit of warnings serve several threads.
 """
 
 import logging
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from threading import Lock, Thread
@@ -56,6 +58,41 @@ class WorkerThread:
             log.critical("%s has stopped", self._thread.name, exc_info=True)
             self._failure = error
             self._on_failure()
+
+
+class WarningLimit:
+    """Limit of the warnings that strangers can cause: so many in a period; thread-safe.
+
+    Args:
+        warnings_max: warnings in a period.
+        period_s: seconds.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        warnings_max: int = 20,
+        period_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._warnings_max, self._period_s, self._clock = warnings_max, period_s, clock
+        self._lock: Final = Lock()
+        self._began = -math.inf
+        self._number = 0
+
+    def log(self, logger: logging.Logger, text: str, *values: object) -> None:
+        """Log a warning, or nothing if there were too many; the last one says so."""
+        with self._lock:
+            now = self._clock()
+            if now - self._began >= self._period_s:
+                self._began, self._number = now, 0
+            self._number += 1
+            number = self._number
+        if number < self._warnings_max:
+            logger.warning(text, *values)
+        elif number == self._warnings_max:
+            logger.warning(text, *values)
+            logger.warning("further warnings of this kind are left out for %g s", self._period_s)
 
 
 class EventCounts:

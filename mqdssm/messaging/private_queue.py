@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 from mqdssm.drivers.inbox import LocalInbox
@@ -88,8 +88,60 @@ class PrivateQueue:
         return None
 
     async def receive_async(self, timeout_s: float | None = None) -> Message | None:
-        """Do what `receive` does, without blocking the event loop."""
-        return await asyncio.to_thread(self.receive, timeout_s)
+        """Do what `receive` does, without blocking the event loop.
+
+        Cancelling it loses no message. A recoverable message is removed from the disk before it returns, in
+        the thread of the event loop.
+        """
+        lent = await self._lend_async(timeout_s)
+        if lent is None:
+            return None
+        self._inbox.accept(*lent)  # without waiting: nothing can be cancelled from here on
+        return lent[1].message
+
+    @asynccontextmanager
+    async def receiving_async(self, timeout_s: float | None = None) -> AsyncIterator[Message | None]:
+        """Do what `receiving` does, without blocking the event loop.
+
+        Args:
+            timeout_s: as of `receive`.
+
+        Yields:
+            The message; None as `receive`.
+        """
+        lent = await self._lend_async(timeout_s)
+        if lent is None:
+            yield None
+            return
+        number, arrival = lent
+        try:
+            yield arrival.message
+        except BaseException:
+            self._inbox.put_back(number, arrival)
+            raise
+        await asyncio.shield(asyncio.to_thread(self._inbox.accept, number, arrival))
+
+    async def _lend_async(self, timeout_s: float | None) -> tuple[int, Arrival] | None:
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def notice() -> None:
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        self._inbox.listen(notice)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._inbox.is_closed:
+                    changed.clear()
+                    lent = self._inbox.lend(0)
+                    if lent is not None:
+                        return lent
+                    await changed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._inbox.ignore(notice)
+        return None
 
     def __iter__(self) -> Iterator[Message]:
         """Yield messages as they arrive, until the queue is closed."""

@@ -3,6 +3,7 @@ r"""Queue manager of a program.
 A queue manager sends messages to private queues, and has private queues of its own.
 """
 
+import asyncio
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -179,6 +180,14 @@ class QueueManager:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close(FLUSH_S if error is None else 0.0)
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await asyncio.shield(asyncio.to_thread(self.close, FLUSH_S if error is None else 0.0))
 
     # --- what it knows
 

@@ -105,9 +105,13 @@ def test_long_and_recoverable_messages(pair):
     for _ in range(5):
         left.send(Message(body=body, delivery=DeliveryGuarantee.RECOVERABLE), queue)
     assert all(received(inbox).body == body for _ in range(5))
-    left.send(Message(body=bytes(4 << 20)), queue)
-    left.send(Message(body=b"after one that is too long"), queue)
-    assert received(inbox).body == b"after one that is too long"
+    with pytest.raises(ValueError, match=r"too long for a message: .*PacketSize: is \d+, at most 4194304"):
+        left.send(Message(body=bytes(4 << 20)), queue)
+    with pytest.raises(ValueError, match=r"too long for a message: .*PacketSize: is \d+, at most 4194304"):
+        left.send(Message(body=bytes((4 << 20) - 110)), queue)
+    left.send(Message(body=bytes((4 << 20) - 300)), queue)
+    left.send(Message(body=b"after a long one"), queue)
+    assert [len(received(inbox).body) for _ in range(2)] == [(4 << 20) - 300, len(b"after a long one")]
 
 
 def test_a_restarted_queue_manager_repeats_no_number(machines):

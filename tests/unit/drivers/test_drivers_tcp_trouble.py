@@ -3,6 +3,7 @@
 import random
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from dataclasses import replace
 import pytest
 from support.replication.queue_managers import guid_of, received, signed, wait_until
 from support.replication.tcp_machines import CuttingProxy, TcpMachines
+from support.session.raw_client import BASE, SIGNATURE, RawClient, packet, user_packet
 
+from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.model.names import parse_format_name
 from mqdssm.model.transport import (
@@ -23,9 +26,6 @@ from mqdssm.model.transport import (
 )
 
 RIGHT = replication_queue("RIGHT")
-OWN = bytes(range(16))
-BASE = struct.Struct("<BBHIII")
-SIGNATURE = 0x524F494C
 
 
 @pytest.fixture
@@ -53,69 +53,10 @@ def test_cut_connections_lose_nothing_and_repeat_nothing(machines, seed):
     assert machines.networks["LEFT"].counts.seen().get("defect") is None
 
 
-# --- a client of raw sockets: [MS-MQQB] 2.2 and [MS-MQMQ] 2.2.19 by struct alone
-
-
-class Client:
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        connection.settimeout(5)
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def read(self) -> bytes:
-        """One packet."""
-        head = self._exactly(16)
-        version, _, _, signature, size, _ = BASE.unpack(head)
-        assert (version, signature) == (0x10, SIGNATURE)
-        return head + self._exactly(size - 16)
-
-    def _exactly(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            piece = self._socket.recv(count - len(data))
-            assert piece, "the peer has closed the connection"
-            data += piece
-        return data
-
-    def is_closed(self) -> bool:
-        try:
-            return self._socket.recv(1) == b""
-        except ConnectionResetError:
-            return True
-
-    def establish(self, server: bytes = bytes(16)) -> bytes:
-        body = OWN + server + struct.pack("<IHH", 1234, 0x0310, 0) + bytes(512)
-        self.send(packet(0x0B, struct.pack("<HH", 0, 2) + body))
-        return self.read()
-
-    def open(self) -> None:
-        assert self.establish()[16:20] == struct.pack("<HH", 0, 2)
-        self.send(packet(0x0B, struct.pack("<HHIIHH", 0, 3, 500, 20_000, 0, 64)))
-        reply = self.read()
-        assert reply[18:20] == b"\x03\0"
-        assert struct.unpack_from("<II", reply, 20) == (500, 20_000)
-
-
-def packet(flags: int, rest: bytes) -> bytes:
-    return BASE.pack(0x10, 0, flags, SIGNATURE, 16 + len(rest), 0xFFFF_FFFF) + rest
-
-
-def user_packet(number: int, body: bytes) -> bytes:
-    name = "OS:right\\private$\\notify_queue$\0".encode("utf-16-le")
-    queue = struct.pack("<H", len(name)) + name
-    user = OWN + bytes(16) + struct.pack("<IIII", 0xFFFF_FFFF, 1_700_000_000, number, 0x0020_1C00) + queue
-    user += bytes(-len(user) % 4)
-    properties = struct.pack("<BBH20xIIIIIIII", 0, 0, 0, 0, 0, len(body), len(body), 0, 0x8003, 0x6801, 0)
-    properties += body
-    return packet(3, user + properties + bytes(-len(properties) % 4))
-
-
 @contextmanager
-def client(machines, name: str) -> Iterator[Client]:
+def client(machines, name: str) -> Iterator[RawClient]:
     with socket.create_connection(machines.networks[name].address, timeout=5) as connection:
-        yield Client(connection)
+        yield RawClient(connection)
 
 
 def test_a_client_without_our_code_has_a_session(machines):
@@ -228,3 +169,85 @@ def test_acknowledgements_for_strangers_leave_room_for_own_messages(machines):
     wait_until(lambda: left.counts.seen().get("refused: NACK_BAD_DEST_QUEUE") == 10)
     left.send(Message(body=b"ours"), notification_queue(guid_of("RIGHT")))
     assert received(inbox).body == b"ours"
+
+
+def test_lookups_of_strangers_names_do_not_hold_up_own_messages(machines):
+    """Strangers choose names in acknowledgements; each look-up may take as long as DNS likes."""
+    left, right = machines.add("LEFT"), machines.add("RIGHT")
+    inbox, network = right.open(NOTIFICATION), machines.networks["LEFT"]
+    resolve, over = network._resolver.resolve, threading.Event()
+
+    def slow(address):
+        if str(address).startswith("stranger"):
+            over.wait(10)
+        return resolve(address)
+
+    network._resolver.resolve = slow
+    asking = Message(acknowledgements=Acknowledgements.NACK_REACH_QUEUE, time_to_reach_queue_s=INFINITE)
+    try:
+        for number in range(20):
+            admin = parse_format_name(rf"DIRECT=OS:stranger{number}\private$\q")
+            nowhere = parse_format_name(r"DIRECT=OS:LEFT\private$\nowhere")
+            left.offer([replace(asking, destination=nowhere, administration_queue=admin)])
+        wait_until(lambda: left.counts.seen().get("refused: NACK_BAD_DEST_QUEUE") == 20)
+        left.send(Message(body=b"ours"), notification_queue(guid_of("RIGHT")))
+        assert received(inbox).body == b"ours"
+    finally:
+        over.set()
+
+
+def test_warnings_of_strangers_names_are_limited(machines, caplog):
+    left = machines.add("LEFT", flush_s=0.1)
+    resolver = machines.networks["LEFT"]._resolver
+    resolve = resolver.resolve
+    resolver.resolve = lambda address: resolve(guid_of("NOBODY") if isinstance(address, str) else address)
+    asking = Message(acknowledgements=Acknowledgements.NACK_REACH_QUEUE, time_to_reach_queue_s=INFINITE)
+    for number in range(30):
+        admin = parse_format_name(rf"DIRECT=OS:stranger{number}\private$\q")
+        nowhere = parse_format_name(r"DIRECT=OS:LEFT\private$\nowhere")
+        left.offer([replace(asking, destination=nowhere, administration_queue=admin)])
+    wait_until(lambda: "further warnings" in caplog.text)
+    assert caplog.text.count("cannot be reached for an acknowledgement") <= 20
+    caplog.clear()
+    left.send(Message(), notification_queue(guid_of("NOBODY")))
+    wait_until(lambda: "no machine has the identifier" in caplog.text)
+
+
+def test_an_old_connection_that_ends_leaves_the_session_alone(machines):
+    """A connection that was made when its time was over has the number of the next one."""
+    left, right = machines.add("LEFT"), machines.add("RIGHT")
+    inbox, network = right.open(NOTIFICATION), machines.networks["LEFT"]
+    queue = notification_queue(guid_of("RIGHT"))
+    left.send(Message(body=b"one"), queue)
+    assert received(inbox).body == b"one"
+    (neighbor,) = network._neighbors.values()
+    old = SessionConnection(neighbor, neighbor.connection.number, PendingBytes(1))
+    network._loop.call_soon_threadsafe(neighbor.on_lost, old, "old")
+    left.send(Message(body=b"two"), queue)
+    assert received(inbox).body == b"two"
+    assert network.counts.seen()["session opened"] == 1
+
+
+def test_a_session_that_cannot_go_on_leaves_the_others_alone(machines, caplog):
+    machines.add("RIGHT")
+    network, resumed = machines.networks["RIGHT"], []
+
+    def defective() -> None:
+        raise KeyError("planted")
+
+    class Session:
+        def __init__(self, resume) -> None:
+            self.connection = type("Connection", (), {"resume": staticmethod(resume)})()
+
+    network._sessions = lambda: [Session(defective), Session(lambda: resumed.append(1))]
+    held = threading.Event()
+    network._loop.call_soon_threadsafe(held.wait, 5)
+    for _ in range(3):
+        network.wake()
+    held.set()
+    wait_until(lambda: network.counts.seen().get("defect"))
+    assert resumed == [1], "one round for three calls"
+    network.wake()
+    wait_until(lambda: resumed == [1, 1])
+    del network._sessions
+    caplog.clear()

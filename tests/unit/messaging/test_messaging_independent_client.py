@@ -1,0 +1,74 @@
+"""A client without our code sends to a queue of a program ([MS-MQQB] 2.2, 3.1.5.8)."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from support.session.raw_client import OWN, RECOVERABLE, SECURITY, TRANSACTION, RawClient, user_packet
+
+from mqdssm.model.guid import Guid
+from mqdssm.model.transport import MessageClass, MessageId
+
+ORDERS = r"TCP:127.0.0.1\private$\orders"
+ACKS = r"OS:left\private$\acks"
+NO_TRANSACTION = struct.pack("<I8sII", 0, bytes(8), 1, 0)
+ENCRYPTED = struct.pack("<HHHHII16s", 0x21, 16, 0, 0, 0, 0, OWN)
+
+
+@contextmanager
+def session(manager) -> Iterator[RawClient]:
+    with socket.create_connection(manager.listens_on, timeout=5) as connection:
+        client = RawClient(connection)
+        client.open()
+        yield client
+
+
+def test_express_messages_are_acknowledged_soon(managers):
+    right = managers.start("right")
+    orders = right.open("orders")
+    with session(right) as client:
+        client.send(user_packet(1, b"<order/>", ORDERS))
+        message = orders.receive(5)
+        assert (message.body, message.identifier) == (b"<order/>", MessageId(Guid(OWN), 1))
+        ack = struct.unpack_from("<HHIHH", client.read(), 20)
+        assert ack == (1, 0, 0, 0, 0), "AckSequenceNumber, and nothing stored"
+
+
+def test_recoverable_messages_are_acknowledged_when_they_are_stored(managers):
+    with managers.make("right", queues=["orders"]) as right, session(right) as client:
+        for number in (1, 2, 2):
+            client.send(user_packet(number, b"%d" % number, ORDERS, flags=RECOVERABLE))
+        stored = received = 0
+        while stored < 3:
+            received, first, flags, _, _ = struct.unpack_from("<HHIHH", client.read(), 20)
+            assert not flags or first == stored + 1
+            stored += flags.bit_count()
+        assert received == 3
+    with managers.make("right") as right, session(right) as client:
+        client.send(user_packet(1, b"again", ORDERS, flags=RECOVERABLE))
+        client.send(user_packet(3, b"3", ORDERS, flags=RECOVERABLE))
+        orders = right.open("orders")
+        assert [orders.receive(5).body for _ in range(3)] == [b"1", b"2", b"3"]
+        assert orders.receive(0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "headers", "expected"),
+    [
+        (TRANSACTION | RECOVERABLE, NO_TRANSACTION, MessageClass.NACK_NOT_TRANSACTIONAL_QUEUE),
+        (SECURITY, ENCRYPTED, MessageClass.NACK_BAD_ENCRYPTION),
+    ],
+    ids=["transactional", "encrypted"],
+)
+def test_what_is_not_supported_is_refused_by_its_class(pair, flags, headers, expected):
+    left, right = pair
+    acks, orders = left.open("acks"), right.open("orders")
+    with session(right) as client:
+        client.send(user_packet(7, b"x", ORDERS, flags=flags, headers=headers, admin=ACKS))
+        nack = acks.receive(5)
+        assert (nack.message_class, nack.correlation) == (expected, MessageId(Guid(OWN), 7))
+        client.send(user_packet(8, b"plain", ORDERS, admin=ACKS))
+        assert orders.receive(5).body == b"plain", "the session goes on"
+        assert acks.receive(5).message_class == MessageClass.ACK_REACH_QUEUE
