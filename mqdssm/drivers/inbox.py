@@ -119,7 +119,10 @@ class LocalInbox:
         self.empty(MessageClass.NACK_QUEUE_PURGED)
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function, from any thread, when there may be a message, or the queue is closed."""
+        """Call a function when there may be a message, or the queue is closed.
+
+        It is called from any thread, and must not wait.
+        """
         with self._changed:
             self._listeners.add(listener)
 

@@ -61,7 +61,7 @@ class WorkerThread:
 
 
 class WarningLimit:
-    """Limit of the warnings that strangers can cause: so many in a period; thread-safe.
+    """Limit of the warnings that strangers can cause in a period; thread-safe.
 
     Args:
         warnings_max: warnings in a period.
