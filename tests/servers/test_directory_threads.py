@@ -28,7 +28,7 @@ def run_threads(seconds: float) -> None:
 
 
 def test_twenty_threads_and_a_server_that_restarts() -> None:
-    run_threads(6)
+    run_threads(3)
 
 
 @pytest.mark.soak

@@ -3,6 +3,8 @@
 A change of the workload gives a seed another run; the defect is named so that a reader knows what was found.
 """
 
+LONG = frozenset({74, 578, 6282, 320_063, 320_066, 320_112, 320_604, 710_022})
+"""Seeds that take a second each, as long as twenty of the others together: `make soak` runs them."""
 REGRESSIONS = {
     16: "a partition that was handed back had no authority: its purged number was above the log's",
     40: "the machine object of a renamed PSC made its old name the authority",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mutations import MUTATIONS
-from regressions import REGRESSIONS
+from regressions import LONG, REGRESSIONS
 
 from mqdssm.testing.simulation.command import PROCESSES, main, replay, run_seeds
 from mqdssm.testing.simulation.fault_options import NONE
@@ -189,7 +189,9 @@ def test_what_nobody_had_heard_of_is_made_again(seed: int) -> None:
     clean(Simulation(lost).run())
 
 
-@pytest.mark.parametrize("seed", REGRESSIONS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.soak] * (seed in LONG)) for seed in REGRESSIONS]
+)
 def test_what_was_broken_once_is_not_broken_again(seed: int) -> None:
     clean(simulate(seed))
 

@@ -211,7 +211,9 @@ def test_rows_of_notification_have_their_goals():
 
 
 @pytest.mark.slow
-def test_notifications_are_measured_without_a_directory():
+def test_notifications_are_measured_without_a_directory(monkeypatch):
+    monkeypatch.setattr(notifying, "QUEUES", 400)
+    monkeypatch.setattr(notifying, "QUEUES_HELD", 1_000)
     outcome = notifying.notification(None, quick=True)
     assert outcome.ours.endswith(" notifications/s")
     assert 0 < outcome.ratio < 2
