@@ -47,6 +47,7 @@ def there_and_back(ace: Ace, kind: AccessKind) -> tuple[Ace, ...]:
     return found.dacl.aces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ace_type", ORDINARY, ids=lambda one: one.name)
 @pytest.mark.parametrize("name", KINDS)
 def test_every_mask_comes_back(name: str, ace_type: AceType) -> None:

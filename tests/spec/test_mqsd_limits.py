@@ -107,6 +107,7 @@ def test_one_of_the_own_site_is_always_answered(networks: int, ipx: tuple[int, .
     assert answered(answers, asking).connected_networks == (known[0],)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 5.1")
 @pytest.mark.parametrize("sources", [1, 200, 4000, 60_000])
 def test_a_flood_brings_no_network_more_than_it_costs_and_the_byte_rate(sources: int) -> None:
@@ -147,6 +148,7 @@ def test_a_common_rate_is_a_bucket() -> None:
             CommonRate(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 5.1")
 @pytest.mark.parametrize("site", [OWN_SITE, OTHER_SITE], ids=["other site", "own site"])
 def test_sources_over_their_rate_have_a_rate_together(site) -> None:

@@ -167,6 +167,9 @@ class Net:
 
     def _do(self, name: str, host: Host, action) -> None:
         match action:
+            case StartTimer(name=timer, after_s=after_s):  # nine of ten actions: first
+                host.timers[timer] = self.now + after_s
+                self._put(name, TimerFired(name=timer), after_s)
             case Perform(token=token, operation=operation):
                 result = host.store.perform(operation)
                 self._put(name, Performed(token=token, result=result), 0)
@@ -176,9 +179,6 @@ class Net:
                     found = next((one for one in self.hosts if one.lower() == destination.lower()), "")
                     event = Received(message=message, sender=name, machine_id=host.settings.machine_id)
                     self._put(found, event, 0.001)
-            case StartTimer(name=timer, after_s=after_s):
-                host.timers[timer] = self.now + after_s
-                self._put(name, TimerFired(name=timer), after_s)
             case StopTimer(name=timer):
                 host.timers[timer] = float("inf")
             case Reply(request=request):

@@ -114,6 +114,7 @@ class CrashContract:
 
         assert everywhere_crashing(harness, run) >= 10
 
+    @pytest.mark.slow
     def test_mark_sweep_purge_and_remove(self, harness: Harness) -> None:
         def run(which: int, world: World, perform: Callable[[ops.Operation], Any]) -> None:
             machine, queue, gone = guid(), guid(), guid()

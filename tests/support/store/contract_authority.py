@@ -384,6 +384,7 @@ class ReadingContract:
         assert world.found(up_to=17).reached == 17
         assert world.changes(guid()) == ()
 
+    @pytest.mark.slow
     def test_lookup_by_numbers_that_lie_far_apart(self, harness: Harness) -> None:
         """A take-over skips a million numbers; the objects may be anywhere among them."""
         world = World(harness)

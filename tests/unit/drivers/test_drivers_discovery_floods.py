@@ -159,6 +159,7 @@ def test_a_small_flood_of_many_sources_brings_no_more_bytes_than_it_costs_and_th
     assert counts["too many bytes for all sources"] > 100
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 5.1")
 def test_a_computer_whose_address_is_forged_has_its_answer() -> None:
     """Decision S5: somebody asks in its name, 150 times a second."""

@@ -35,6 +35,7 @@ def machines(tmp_path):
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_cut_connections_lose_nothing_and_repeat_nothing(machines, seed):
     left, right = machines.add("LEFT"), machines.add("RIGHT")

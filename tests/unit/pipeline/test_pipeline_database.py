@@ -63,6 +63,7 @@ def test_everything_else_is_refused(folder, tmp_path, query) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("other.")] == []
 
 
+@pytest.mark.slow
 def test_it_spills_to_its_folder_and_keeps_its_limit(folder) -> None:
     seen: list[int] = []
     with open_database(folder, [], StopRequest(), memory_mb=64) as database:

@@ -35,6 +35,7 @@ PINNED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", PINNED, ids="-".join)
 def test_the_same_arguments_give_the_same_bytes(form, tmp_path):
     kind, tables, loader = form

@@ -70,6 +70,7 @@ def queues(root: str) -> st.SearchStrategy[list[dict[str, object]]]:
     return st.lists(row, max_size=40)
 
 
+@pytest.mark.slow
 @given(queues("DC=example,DC=com"), queues("DC=other"))
 def test_the_join_loses_nothing(a, b) -> None:
     compared = compared_queues()

@@ -17,6 +17,7 @@ from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.mqis import MQIS_TABLES, SITE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", TableForm)
 def test_rows_are_what_sets_hold(tmp_path, form):
     sample = EnterprisePlan(sites=4, machines=20, queues=300, users=6, seed=5)

@@ -294,6 +294,7 @@ def test_a_sound_enterprise_has_no_finding(tmp_path) -> None:
     assert found(source(tmp_path, tables(sound()))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "harmless",
     [

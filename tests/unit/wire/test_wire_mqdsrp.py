@@ -361,6 +361,7 @@ def test_what_is_no_message_is_not_sent():
         encode(CREATION)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_message_alone():
     """The smallest changes that there are, a thousand of them, the last one cut."""
     small = bytes([3, 0]) + bytes(2 + 16 + 24) + b"\1" + (104).to_bytes(4, "little") + b"\1"

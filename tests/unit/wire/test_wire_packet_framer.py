@@ -57,6 +57,7 @@ def test_packets_before_a_malformed_one_are_received():
         framer.feed(ESTABLISH)
 
 
+@pytest.mark.slow
 def test_the_largest_packet_byte_by_byte_needs_its_size_and_linear_time():
     size = 4 << 20
     head = MESSAGE[:8] + size.to_bytes(4, "little") + MESSAGE[12:16]
