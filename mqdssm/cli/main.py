@@ -46,7 +46,9 @@ MODULES: Final = {
     "discovery-server": "mqdssm.cli.discovery:discovery_server_app",
     "send": "mqdssm.cli.messages.send",
     "receive": "mqdssm.cli.messages.receive",
-    "status": "mqdssm.cli.control",
+    "enterprise": "mqdssm.cli.server.enterprise",
+    "serve": "mqdssm.cli.server.serve",
+    "status": "mqdssm.cli.server.control",
     "support-bundle": "mqdssm.cli.support_bundle",
 }
 """Command -> module, in the order of the help text. It defines ``app``, or the name behind the colon."""

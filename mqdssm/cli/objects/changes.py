@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqdssm.cli.control import ServerOption, control_client
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import Assignments, CommandType, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
 from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.server.control import ServerOption, control_client
 
 if TYPE_CHECKING:
     from uuid import UUID

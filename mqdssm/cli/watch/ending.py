@@ -14,9 +14,14 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ending:
-    """State of a command that a signal can end."""
+    """State of a command that a signal can end.
 
-    def __init__(self) -> None:
+    Args:
+        grace_s: seconds in which the command has to end by itself.
+    """
+
+    def __init__(self, grace_s: float = GRACE_S) -> None:
+        self._grace_s = grace_s
         self._asked, self._over = threading.Event(), threading.Event()
         self._stop: Callable[[], None] | None = None
 
@@ -40,7 +45,7 @@ class Ending:
         self._over.set()
 
     def listen(self, signals: socket.socket) -> None:
-        """Wait for a signal, and exit the program `GRACE_S` after it at the latest."""
+        """Wait for a signal, and exit the program after the time of grace at the latest."""
         with signals:
             while number := signals.recv(1):
                 if number[0] in _SIGNALS:
@@ -50,17 +55,17 @@ class Ending:
         self._asked.set()
         if self._stop is not None:
             self._stop()
-        if not self._over.wait(GRACE_S):
+        if not self._over.wait(self._grace_s):
             os._exit(0)  # as after SIGKILL nothing is lost: what was not written does not count as told
 
 
 @contextmanager
-def ending() -> Iterator[Ending]:
+def ending(grace_s: float = GRACE_S) -> Iterator[Ending]:
     """Let SIGINT and SIGTERM end the block, with exit code 0.
 
     A thread receives the signals, since a blocked write never returns to the interpreter.
     """
-    end = Ending()
+    end = Ending(grace_s)
     if threading.current_thread() is not threading.main_thread():
         yield end  # signals are another one's
         return

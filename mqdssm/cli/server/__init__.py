@@ -1,0 +1,1 @@
+"""``mqdssm serve``, ``enterprise`` and ``status``: directory servers."""

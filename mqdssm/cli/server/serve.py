@@ -1,0 +1,62 @@
+"""``mqdssm serve``: run a directory server."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.watch.ending import ending
+
+GRACE_S: Final = 30.0
+"""Seconds in which the server has to stop: it finishes its work, and waits for acknowledgements."""
+
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="server.toml of the server, as enterprise init makes it.")
+]
+Restored = Annotated[
+    bool,
+    typer.Option("--restored", help="The directory was restored from a backup: ask the others first."),
+]
+
+
+def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = False) -> None:
+    r"""Run a directory server (\[MC-MQDSRP]) until SIGTERM or Ctrl-C.
+
+    Other servers reach it by the protocol of MSMQ, administrators by the socket control.sock beside the
+    file. With -o json a line with the event "ready" says that it works.
+    """
+    from mqdssm.server.config import ServerConfig
+    from mqdssm.server.folder import ServerFolder
+    from mqdssm.server.process import ServerProcess
+
+    with usage_problems():
+        config = ServerConfig.read(config_file)
+    role = config.server.role.value
+
+    def tell(host: str, port: int) -> None:
+        if run.output.is_json:
+            event = {"event": "ready", "role": role, "listen": f"{host}:{port}"}
+            run.output.json_line(json.dumps(event))
+        else:
+            name = config.server.machine_name
+            run.output.line(f"{name}, {role} of {config.server.site}, works and listens on {host}:{port}")
+        sys.stdout.flush()
+
+    process = ServerProcess(
+        ServerFolder(config_file.absolute().parent),
+        config,
+        restored=restored,
+        on_ready=lambda address: tell(*address),
+        on_report=run.output.note,
+    )
+    with ending(GRACE_S) as end:
+        end.stops(process.stop)
+        process.run()
+
+
+app = command_app(
+    serve, connects=False, examples=("mqdssm serve pec/server.toml", "mqdssm serve pec/server.toml -o json")
+)

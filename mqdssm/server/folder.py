@@ -1,0 +1,86 @@
+"""Folder of a directory server: the places of its files, for one process at a time."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mqdssm.errors import ConfigError, folder_errors
+
+CONFIG_FILE: Final = "server.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder:
+    """Folder of a directory server.
+
+    Attributes:
+        path: the folder.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The configuration."""
+        return self.path / CONFIG_FILE
+
+    @property
+    def key(self) -> Path:
+        """Private key of the queue manager, PEM, mode 0600."""
+        return self.path / "key.pem"
+
+    @property
+    def numbers(self) -> Path:
+        """Numbers of messages that were sent."""
+        return self.path / "message-numbers.json"
+
+    @property
+    def marks(self) -> Path:
+        """Dates of messages that were accepted; worthless in a backup."""
+        return self.path / "replay-marks.json"
+
+    @property
+    def control(self) -> Path:
+        """Control socket."""
+        return self.path / "control.sock"
+
+    @property
+    def directory(self) -> Path:
+        """Private directory."""
+        return self.path / "directory"
+
+    def make(self) -> None:
+        """Make the folder for its owner alone.
+
+        Raises:
+            ConfigError: it cannot be made, or holds a server already.
+        """
+        with folder_errors(f"{self.path} cannot hold a directory server"):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise ConfigError(f"{self.path} is not empty: name a new folder for the directory server")
+            self.path.chmod(0o700)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process.
+
+        Raises:
+            ConfigError: another process runs this server, or the folder cannot be used.
+        """
+        import fcntl  # noqa: PLC0415  not on Windows
+
+        with folder_errors(f"{self.path} cannot be used"):
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            lock = os.open(self.path / "server.lock", flags, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(f"the server in {self.path} runs already: stop it first") from None
+            yield
+        finally:
+            os.close(lock)

@@ -1,0 +1,54 @@
+"""Private directory of a directory server: a slapd in its folder, which ends with the process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.errors import ConfigError
+from mqdssm.server.config import StoreSection
+from mqdssm.server.folder import ServerFolder
+
+
+@contextmanager
+def directory_of(store: StoreSection, folder: ServerFolder) -> Iterator[ConnectionOptions]:
+    """Run the private directory of a server if it has one; yield how to connect to the directory.
+
+    Raises:
+        ConfigError: slapd is missing or cannot be started, or the settings contradict each other.
+    """
+    if store.url:
+        yield _given(store, folder)
+        return
+    try:
+        from mqdssm.testing.openldap import OpenLdapServer  # noqa: PLC0415  needs Linux or another Unix
+    except ImportError as error:  # no fcntl on Windows
+        raise ConfigError(f"a private directory needs Linux or another Unix ({error}): give a url") from error
+    slapd = OpenLdapServer(
+        folder.directory,
+        base_dn=store.base_dn,
+        replication=True,
+        database_bytes_max=store.database_bytes_max,
+        restart=True,
+    )
+    slapd.start()
+    try:
+        yield ConnectionOptions.of(slapd.ldapi_url)
+    finally:
+        slapd.close()
+
+
+def _given(store: StoreSection, folder: ServerFolder) -> ConnectionOptions:
+    """Return the options for a given directory."""
+    password: str | None = None
+    if store.password_file is not None:
+        file = folder.path / store.password_file
+        try:
+            password = file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"the password file {file} cannot be read: {error}") from error
+    return ConnectionOptions.of(
+        store.url,
+        password=password,
+        user=store.user or None,
+        ca_file=str(folder.path / store.ca_file) if store.ca_file else None,
+    )

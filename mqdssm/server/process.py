@@ -1,0 +1,208 @@
+"""Directory server as a process: all its parts, from one configuration, until it is stopped."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event, Thread
+from typing import Final
+
+from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.session import Session
+from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
+from mqdssm.drivers.name_resolution import DirectoryMachines, NameResolver, SocketAddress
+from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.replay_marks import ReplayMarks
+from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.events.facade import Directory
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import is_failure
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import Service
+from mqdssm.server.config import SERVICES, ServerConfig, parse_address
+from mqdssm.server.control_server import ControlServer
+from mqdssm.server.control_service import ControlService
+from mqdssm.server.first_objects import first_objects, make_first_objects
+from mqdssm.server.folder import ServerFolder
+from mqdssm.server.private_directory import directory_of
+from mqdssm.server.snapshot_reader import SnapshotReader
+from mqdssm.store.ldap import LdapStore, Owner
+
+log: Final = logging.getLogger(__name__)
+
+RETRY_FIRST_S: Final = 1.0
+"""Seconds before a directory that cannot be reached is tried again, doubled each time."""
+RETRY_MAX_S: Final = 15.0
+"""The longest time between two attempts."""
+FIRST_OBJECTS_S: Final = 0.5
+"""Seconds between two attempts to make the server's own objects."""
+REPORT_S: Final = 60.0
+"""Seconds between two reports that the own objects cannot be made yet."""
+ALIVE_S: Final = 0.5
+"""Interval of the checks whether the server still works."""
+
+
+class ServerProcess:
+    """Directory server that is run by `run` until `stop`.
+
+    Args:
+        folder: its folder.
+        config: its configuration.
+        restored: True for the one start after a backup was restored (decision R70).
+        on_ready: called with the address that it listens on when it works.
+        on_report: called with what an operator should know, as that the directory cannot be reached.
+    """
+
+    def __init__(
+        self,
+        folder: ServerFolder,
+        config: ServerConfig,
+        *,
+        restored: bool = False,
+        on_ready: Callable[[SocketAddress], object] = lambda _address: None,
+        on_report: Callable[[str], object] = lambda _text: None,
+    ) -> None:
+        self._folder, self._config, self._restored = folder, config, restored
+        self._on_ready, self._on_report = on_ready, on_report
+        self._stopping: Final = Event()
+
+    def stop(self) -> None:
+        """Let `run` stop everything and return; from any thread, and from a signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Run the server until `stop` is called.
+
+        Raises:
+            ConfigError: a setting or a file that cannot be used, or another role in the directory.
+            TransportError: the address cannot be listened on.
+            Exception: a defect that has stopped the server; everything else is stopped.
+        """
+        with ExitStack() as closing:
+            closing.enter_context(self._folder.locked())
+            key = PrivateKey.load_or_generate(self._folder.key)
+            options = closing.enter_context(directory_of(self._config.store, self._folder))
+            store = self._open_store(options)
+            if store is None:
+                return  # stopped while the directory could not be reached
+            closing.callback(store.close)
+            self._check_role(store)
+            marks = closing.enter_context(ReplayMarks(self._folder.marks))
+            network = self._network(closing, options)
+            server = closing.enter_context(
+                start_directory_server(
+                    self._config.settings(restored=self._restored),
+                    store,
+                    network,
+                    key=key,
+                    pinned={Guid.of(one.machine_id): one.sender for one in self._config.pinned},
+                    marks=marks,
+                )
+            )
+            reader = SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
+            service = ControlService(server, reader.read, self.stop)
+            closing.enter_context(ControlServer(self._folder.control, service))
+            closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
+            self._on_ready(network.address)
+            notify_manager("READY=1")
+            while not self._stopping.wait(ALIVE_S) and server.is_alive:
+                pass
+            notify_manager("STOPPING=1")
+
+    def _open_store(self, options: ConnectionOptions) -> LdapStore | None:
+        """Open the store, and wait for its directory; None if the server is stopped meanwhile."""
+        identity = self._config.server
+        owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
+        wait_s = RETRY_FIRST_S
+        while True:
+            try:
+                return LdapStore.open(options, owner=owner)
+            except DirectoryNotConnected as error:
+                self._on_report(f"the directory cannot be reached, and is tried again: {error}")
+            if self._stopping.wait(wait_s):
+                return None
+            wait_s = min(2 * wait_s, RETRY_MAX_S)
+
+    def _check_role(self, store: LdapStore) -> None:
+        """Compare the role with that in the directory, which counts.
+
+        Raises:
+            ConfigError: the roles differ.
+        """
+        server = self._config.server
+        identifier = Guid.of(server.machine_id)
+        read = store.perform(ops.ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
+        if is_failure(read.status):
+            return  # the first start
+        service = Service(dict(read.properties or ()).get(Propid.QM_SERVICE) or 0)
+        role = next((role for role in Role if service & SERVICES[role]), None)
+        if role is None:
+            raise ConfigError(
+                f"the directory has {server.machine_name} without a role of a directory server: remove "
+                f"{self._folder.path}, or give the machine its role again at the owner of its site"
+            )
+        if role is not server.role:
+            raise ConfigError(
+                f"{self._folder.config} says that {server.machine_name} is a {server.role}, and the "
+                f'directory that it is a {role}: the directory counts, so write role = "{role}" into the file'
+                + (", and psc_name" if role is Role.BSC else "")
+            )
+
+    def _network(self, closing: ExitStack, options: ConnectionOptions) -> TcpNetwork:
+        """Return the network of the server's queue manager."""
+        transport = self._config.transport
+        hosts: dict[Address, SocketAddress] = {
+            name.casefold(): parse_address(address) for name, address in transport.hosts.items()
+        }
+        for one in self._config.pinned:
+            if (address := hosts.get(one.machine_name.casefold())) is not None:
+                hosts[Guid.of(one.machine_id)] = address
+        session = Session.open(options)
+        closing.callback(session.close)
+        machines = DirectoryMachines(Directory(session))
+        return TcpNetwork(
+            parse_address(transport.listen), self._folder.numbers, NameResolver(hosts, machines)
+        )
+
+    @contextmanager
+    def _making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
+        """Make the server's own objects in a thread, until all exist."""
+        ending = Event()
+        objects = tuple(first_objects(self._config.server, signing_key))
+
+        def make() -> None:
+            reported_at = time.monotonic()
+            while not ending.is_set() and server.is_alive:
+                problem = make_first_objects(server, objects)
+                if not problem:
+                    return
+                if time.monotonic() >= reported_at + REPORT_S:
+                    reported_at = time.monotonic()
+                    self._on_report(f"the server's own objects are not complete yet: {problem}")
+                ending.wait(FIRST_OBJECTS_S)
+
+        thread = Thread(target=make, name="first objects", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+
+
+def notify_manager(state: str) -> None:
+    """Tell systemd the state of this process, if systemd has started it (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        try:
+            manager.connect("\0" + address[1:] if address.startswith("@") else address)
+            manager.send(state.encode())
+        except OSError as error:
+            log.warning("systemd cannot be told %s: %s", state, error)
