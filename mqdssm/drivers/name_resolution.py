@@ -149,6 +149,12 @@ class NameResolver:
             raise TransportError(answer)
         return answer
 
+    def add_host(self, address: Address, host: SocketAddress) -> None:
+        """Set the socket address of a machine, as if the configuration had it."""
+        with self._lock:
+            self._hosts[_key(address)] = host
+            self._answers.pop(_key(address), None)
+
     def forget(self, address: Address) -> None:
         """Look the machine up anew next time: it was not reached at its address."""
         with self._lock:

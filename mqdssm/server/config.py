@@ -4,6 +4,7 @@ The file has no password, and not `restored`, which is for one start. Its paths 
 """
 
 import json
+import re
 import tomllib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -128,7 +129,7 @@ class TransportSection(_Section):
 
 
 class StoreSection(_Section):
-    """Directory of the server: a given one, or a private slapd in the server's folder.
+    """Directory of the server: a given one, or a private slapd in its folder.
 
     Attributes:
         url: of a slapd with the schemas msmq and mqis, for this server alone; empty: a private one.
@@ -258,6 +259,10 @@ class ServerConfig(BaseSettings):
             **{name: int(value) if name in whole else value for name, value in timers.items()},
         )
 
+    def trusted_senders(self) -> dict[Guid, TrustedSender]:
+        """Return the pinned keys by QueueManager.Identifier."""
+        return {Guid.of(pinned.machine_id): pinned.sender for pinned in self.pinned}
+
     def to_toml(self) -> str:
         """Return the configuration as a file."""
         values = self.model_dump(mode="json", exclude_defaults=True)
@@ -284,4 +289,9 @@ def _toml_values(table: Mapping[str, Any]) -> Iterable[str]:
     """Yield the simple values of a table; a JSON string is a basic string of TOML."""
     for key, value in table.items():
         if not isinstance(value, dict):
-            yield f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}"
+            yield f"{_toml_key(key)} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def _toml_key(key: str) -> str:
+    """Return a key, quoted unless it may be bare."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)

@@ -150,6 +150,28 @@ class ControlClient:
         """
         self._perform(protocol.ResynchronizeRequest(partition=partition), "resynchronize the partition")
 
+    def add_host(self, machine_name: str, address: str) -> None:
+        """Let the server remember the address of a machine.
+
+        Raises:
+            ValueError: no address.
+            DirectoryError: the server cannot keep it.
+        """
+        request = protocol.HostRequest(machine_name=machine_name, address=address)
+        self._perform(request, f"remember the address of {machine_name}")
+
+    def admit(self, request: protocol.AdmissionRequest) -> protocol.AdmissionReply:
+        """Let the server make the objects of a new directory server.
+
+        Raises:
+            ValueError: the server cannot admit it.
+            DirectoryError: a change was refused.
+        """
+        reply = self._ask(request)
+        if not isinstance(reply, protocol.AdmissionReply):
+            raise self._unexpected(reply)
+        return reply
+
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""
         self._perform(protocol.ServerStopRequest(), "stop")

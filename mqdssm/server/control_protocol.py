@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
 from mqdssm.server.snapshot import ServerSnapshot
 
@@ -93,6 +94,41 @@ class ResynchronizeRequest(_Document):
     partition: UUID
 
 
+class HostRequest(_Document):
+    """Request to remember the address of a machine; the reply is an `OutcomeReply`."""
+
+    request: Literal["host"] = "host"
+    machine_name: str = Field(min_length=1, max_length=256)
+    machine_id: UUID | None = None
+    address: str = Field(max_length=300)
+
+
+class AdmissionRequest(_Document):
+    """Request to make the objects of a new directory server.
+
+    The reply is an `AdmissionReply`. A PSC is admitted by the PEC, which makes its site. A BSC is
+    admitted by the PSC of its site, which makes its machine. A repeated request has the same result.
+
+    Attributes:
+        machine_name: machine of the new server.
+        machine_id: its QueueManager.Identifier.
+        role: PSC or BSC.
+        site: name of its site; for a BSC, the site of the server that is asked.
+        site_id: identifier of the site if it is new.
+        public_keys: PROPID_QM_SIGN_PK of the new server, in base64.
+        address: where it listens.
+    """
+
+    request: Literal["admit"] = "admit"
+    machine_name: str = Field(min_length=1, max_length=256)
+    machine_id: UUID
+    role: Literal[Role.PSC, Role.BSC]
+    site: str = Field(min_length=1, max_length=256)
+    site_id: UUID
+    public_keys: str = Field(max_length=64 << 10)
+    address: str = Field(max_length=300)
+
+
 class ServerStopRequest(_Document):
     """Request to stop the server; the reply comes before it stops."""
 
@@ -105,6 +141,8 @@ Request = (
     | TakeOverRequest
     | NameAuthorityRequest
     | ResynchronizeRequest
+    | HostRequest
+    | AdmissionRequest
     | ServerStopRequest
 )
 
@@ -129,6 +167,43 @@ class OutcomeReply(_Document):
     identifier: UUID | None = None
 
 
+class KnownKey(_Document):
+    """Key of a directory server that a new server has to know.
+
+    Attributes:
+        machine_name: its machine.
+        machine_id: its QueueManager.Identifier.
+        role: PEC or PSC.
+        public_keys: its PROPID_QM_SIGN_PK in base64.
+    """
+
+    machine_name: str
+    machine_id: UUID
+    role: Literal[Role.PEC, Role.PSC]
+    public_keys: str
+
+
+class AdmissionReply(_Document):
+    """Facts that a new directory server needs.
+
+    Attributes:
+        enterprise: name of the enterprise.
+        site_id: identifier of its site.
+        pec_name: machine of the PEC.
+        psc_name: for a BSC, machine of its PSC; else empty.
+        keys: of the PEC, and for a BSC of its PSC.
+        hosts: known addresses by name of the machine.
+    """
+
+    reply: Literal["admitted"] = "admitted"
+    enterprise: str
+    site_id: UUID
+    pec_name: str
+    psc_name: str
+    keys: tuple[KnownKey, ...]
+    hosts: dict[str, str]
+
+
 class RefusedReply(_Document):
     """Refusal of a request that cannot be carried out; nothing was done.
 
@@ -143,7 +218,7 @@ class RefusedReply(_Document):
     kind: Literal["usage", "not found", "failure"]
 
 
-Reply = StatusReply | OutcomeReply | RefusedReply
+Reply = StatusReply | OutcomeReply | AdmissionReply | RefusedReply
 
 REQUESTS: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="request")])
 REPLIES: Final[TypeAdapter[Reply]] = TypeAdapter(Annotated[Reply, Field(discriminator="reply")])

@@ -12,6 +12,8 @@ from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
+from mqdssm.server.admission import Admission
+from mqdssm.server.hosts import HostTable
 from mqdssm.server.object_changes import change_of
 from mqdssm.server.snapshot import ServerSnapshot
 
@@ -23,17 +25,26 @@ class ControlService:
         server: the directory server.
         snapshot: returns its state (`SnapshotReader.read`).
         stop: begins to stop the process; called after the reply to a `ServerStopRequest`.
+        admission: admits new servers; None: this server does not.
+        hosts: addresses of other servers; None: they cannot be added.
 
     Attributes:
         machine_name: machine of the server.
     """
 
     def __init__(
-        self, server: DirectoryServer, snapshot: Callable[[], ServerSnapshot], stop: Callable[[], object]
+        self,
+        server: DirectoryServer,
+        snapshot: Callable[[], ServerSnapshot],
+        stop: Callable[[], object],
+        *,
+        admission: Admission | None = None,
+        hosts: HostTable | None = None,
     ) -> None:
         self.machine_name: Final = server.queue_manager.machine_name
         self.stop: Final = stop
         self._server, self._snapshot = server, snapshot
+        self._admission, self._hosts = admission, hosts
 
     def perform(self, data: bytes) -> protocol.Reply:
         """Carry out a request, given as the octets of its document; return the reply.
@@ -70,10 +81,22 @@ class ControlService:
                         request=number, partition_id=Guid.of(partition), machine_name=name
                     )
                 )
+            case protocol.HostRequest():
+                return self._add_host(request)
+            case protocol.AdmissionRequest():
+                if self._admission is None:
+                    raise ValueError(f"{self.machine_name} does not admit servers")
+                return self._admission.admit(request)
             case protocol.ServerStopRequest():
                 return protocol.OutcomeReply(status=0)
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _add_host(self, request: protocol.HostRequest) -> protocol.OutcomeReply:
+        if self._hosts is None:
+            raise ValueError(f"{self.machine_name} keeps no addresses")
+        self._hosts.add(request.machine_name, request.machine_id, request.address)
+        return protocol.OutcomeReply(status=0)
 
     def _change(self, request: protocol.ObjectChangeRequest) -> protocol.OutcomeReply:
         change = change_of(request, self._server.store.lookup)

@@ -1,7 +1,7 @@
-"""Objects that a directory server makes at its first starts: of the enterprise, its site and its machine.
+"""Objects that a directory server makes at its first starts.
 
-Each is made once, also after a crash in between. A PSC has to own its partition first, and a BSC's machine
-is made at its PSC.
+These are the enterprise, its site and its machine. Each is made once, also after a crash in between. A
+PSC has to own its partition first, and a BSC's machine is made at its PSC.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure, name_of
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.config import SERVICES, ServerSection
 
 
@@ -38,6 +38,36 @@ class FirstObject:
     properties: Properties
 
 
+def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> FirstObject:
+    """Return the object of a site with its PSC."""
+    return FirstObject(
+        object_type=ObjectType.SITE,
+        partition_id=PEC_PARTITION_ID,
+        name=name,
+        identifier=identifier,
+        properties=((Propid.S_PSC, psc_name), (Propid.S_PSC_SIGNPK, signing_key)),
+    )
+
+
+def machine_of(
+    name: str, identifier: Guid, site_id: Guid, service: Service, signing_key: bytes
+) -> FirstObject:
+    """Return the object of a machine that is a directory server."""
+    return FirstObject(
+        object_type=ObjectType.MACHINE,
+        partition_id=site_id,
+        name=name,
+        identifier=identifier,
+        properties=(
+            (Propid.QM_SITE_ID, site_id),
+            (Propid.QM_ADDRESS, b""),
+            (Propid.QM_CNS, ()),
+            (Propid.QM_SERVICE, int(service)),
+            (Propid.QM_SIGN_PK, signing_key),
+        ),
+    )
+
+
 def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstObject]:
     """Yield the objects that a server makes, in their order.
 
@@ -45,7 +75,7 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstOb
         server: identity of the server.
         signing_key: its public keys, as in PROPID_QM_SIGN_PK.
     """
-    site_id = Guid.of(server.site_id)
+    site_id, machine_id = Guid.of(server.site_id), Guid.of(server.machine_id)
     if server.role is Role.PEC:
         yield FirstObject(
             object_type=ObjectType.ENTERPRISE,
@@ -54,31 +84,17 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstOb
             identifier=None,
             properties=((Propid.E_PECNAME, server.machine_name),),
         )
-        yield FirstObject(
-            object_type=ObjectType.SITE,
-            partition_id=PEC_PARTITION_ID,
-            name=server.site,
-            identifier=site_id,
-            properties=((Propid.S_PSC, server.machine_name), (Propid.S_PSC_SIGNPK, signing_key)),
-        )
+        yield site_of(server.site, site_id, server.machine_name, signing_key)
     if server.role is not Role.BSC:
-        yield FirstObject(
-            object_type=ObjectType.MACHINE,
-            partition_id=site_id,
-            name=server.machine_name,
-            identifier=Guid.of(server.machine_id),
-            properties=(
-                (Propid.QM_SITE_ID, site_id),
-                (Propid.QM_ADDRESS, b""),
-                (Propid.QM_CNS, ()),
-                (Propid.QM_SERVICE, int(SERVICES[server.role])),
-                (Propid.QM_SIGN_PK, signing_key),
-            ),
-        )
+        yield machine_of(server.machine_name, machine_id, site_id, SERVICES[server.role], signing_key)
 
 
 def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]) -> str:
-    """Make the objects that are missing; return why one cannot be made yet, empty if all exist."""
+    """Make the objects that are missing.
+
+    Returns:
+        Why one cannot be made yet; empty if all exist.
+    """
     for first in objects:
         try:
             if _exists(server, first):
@@ -99,7 +115,7 @@ def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]
 
 
 def _exists(server: DirectoryServer, first: FirstObject) -> bool:
-    """Return True if the directory has the object, in the server's own or any partition."""
+    """Return True if the directory has the object, in any partition."""
     if first.object_type is ObjectType.ENTERPRISE:
         listed = server.store.lookup(
             ops.ListObjects(object_type=first.object_type, partition_id=first.partition_id)

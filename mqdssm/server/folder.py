@@ -1,4 +1,4 @@
-"""Folder of a directory server: the places of its files, for one process at a time."""
+"""Folder of a directory server: its files, for one process at a time."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ CONFIG_FILE: Final = "server.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFolder:
+class ServerFiles:
     """Folder of a directory server.
 
     Attributes:
@@ -41,6 +41,11 @@ class ServerFolder:
     def marks(self) -> Path:
         """Dates of messages that were accepted; worthless in a backup."""
         return self.path / "replay-marks.json"
+
+    @property
+    def hosts(self) -> Path:
+        """Addresses of servers that were added while this one ran."""
+        return self.path / "hosts.json"
 
     @property
     def control(self) -> Path:

@@ -1,4 +1,7 @@
-"""Private directory of a directory server: a slapd in its folder, which ends with the process."""
+"""Private directory of a directory server: a slapd in its folder.
+
+The slapd ends with the process.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,12 +9,14 @@ from contextlib import contextmanager
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import ConfigError
 from mqdssm.server.config import StoreSection
-from mqdssm.server.folder import ServerFolder
+from mqdssm.server.folder import ServerFiles
 
 
 @contextmanager
-def directory_of(store: StoreSection, folder: ServerFolder) -> Iterator[ConnectionOptions]:
-    """Run the private directory of a server if it has one; yield how to connect to the directory.
+def directory_of(store: StoreSection, folder: ServerFiles) -> Iterator[ConnectionOptions]:
+    """Run the private directory of a server, unless another one is given.
+
+    The block gets the options to connect to the directory.
 
     Raises:
         ConfigError: slapd is missing or cannot be started, or the settings contradict each other.
@@ -37,7 +42,7 @@ def directory_of(store: StoreSection, folder: ServerFolder) -> Iterator[Connecti
         slapd.close()
 
 
-def _given(store: StoreSection, folder: ServerFolder) -> ConnectionOptions:
+def _given(store: StoreSection, folder: ServerFiles) -> ConnectionOptions:
     """Return the options for a given directory."""
     password: str | None = None
     if store.password_file is not None:

@@ -1,4 +1,4 @@
-"""Directory server as a process: all its parts, from one configuration, until it is stopped."""
+"""Directory server as a process: all its parts, from one configuration."""
 
 import logging
 import os
@@ -12,8 +12,7 @@ from typing import Final
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
-from mqdssm.drivers.name_resolution import DirectoryMachines, NameResolver, SocketAddress
-from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.tcp_network import TcpNetwork
@@ -25,11 +24,13 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
+from mqdssm.server.admission import Admission
 from mqdssm.server.config import SERVICES, ServerConfig, parse_address
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.first_objects import first_objects, make_first_objects
-from mqdssm.server.folder import ServerFolder
+from mqdssm.server.folder import ServerFiles
+from mqdssm.server.hosts import HostTable
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.store.ldap import LdapStore, Owner
@@ -61,7 +62,7 @@ class ServerProcess:
 
     def __init__(
         self,
-        folder: ServerFolder,
+        folder: ServerFiles,
         config: ServerConfig,
         *,
         restored: bool = False,
@@ -73,7 +74,7 @@ class ServerProcess:
         self._stopping: Final = Event()
 
     def stop(self) -> None:
-        """Let `run` stop everything and return; from any thread, and from a signal handler."""
+        """Let `run` stop everything and return; from any thread."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -94,19 +95,26 @@ class ServerProcess:
             closing.callback(store.close)
             self._check_role(store)
             marks = closing.enter_context(ReplayMarks(self._folder.marks))
-            network = self._network(closing, options)
+            hosts = self._host_table(closing, options)
+            network = TcpNetwork(
+                parse_address(self._config.transport.listen), self._folder.numbers, hosts.resolver
+            )
             server = closing.enter_context(
                 start_directory_server(
                     self._config.settings(restored=self._restored),
                     store,
                     network,
                     key=key,
-                    pinned={Guid.of(one.machine_id): one.sender for one in self._config.pinned},
+                    pinned={
+                        Guid.of(pinned_key.machine_id): pinned_key.sender
+                        for pinned_key in self._config.pinned
+                    },
                     marks=marks,
                 )
             )
             reader = SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
-            service = ControlService(server, reader.read, self.stop)
+            admission = Admission(server, self._config, key.public_keys(), hosts)
+            service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
             closing.enter_context(ControlServer(self._folder.control, service))
             closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
             self._on_ready(network.address)
@@ -116,7 +124,11 @@ class ServerProcess:
             notify_manager("STOPPING=1")
 
     def _open_store(self, options: ConnectionOptions) -> LdapStore | None:
-        """Open the store, and wait for its directory; None if the server is stopped meanwhile."""
+        """Open the store, and wait for its directory.
+
+        Returns:
+            None if the server is stopped meanwhile.
+        """
         identity = self._config.server
         owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
         wait_s = RETRY_FIRST_S
@@ -154,21 +166,16 @@ class ServerProcess:
                 + (", and psc_name" if role is Role.BSC else "")
             )
 
-    def _network(self, closing: ExitStack, options: ConnectionOptions) -> TcpNetwork:
-        """Return the network of the server's queue manager."""
-        transport = self._config.transport
-        hosts: dict[Address, SocketAddress] = {
-            name.casefold(): parse_address(address) for name, address in transport.hosts.items()
-        }
-        for one in self._config.pinned:
-            if (address := hosts.get(one.machine_name.casefold())) is not None:
-                hosts[Guid.of(one.machine_id)] = address
+    def _host_table(self, closing: ExitStack, options: ConnectionOptions) -> HostTable:
+        """Return the addresses of other servers.
+
+        The connection to the directory is closed at the end.
+        """
         session = Session.open(options)
         closing.callback(session.close)
+        identifiers = {pinned.machine_name.casefold(): pinned.machine_id for pinned in self._config.pinned}
         machines = DirectoryMachines(Directory(session))
-        return TcpNetwork(
-            parse_address(transport.listen), self._folder.numbers, NameResolver(hosts, machines)
-        )
+        return HostTable(self._folder.hosts, self._config.transport.hosts, identifiers, machines)
 
     @contextmanager
     def _making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
@@ -196,7 +203,10 @@ class ServerProcess:
 
 
 def notify_manager(state: str) -> None:
-    """Tell systemd the state of this process, if systemd has started it (sd_notify(3))."""
+    """Tell systemd the state of this process (sd_notify(3)).
+
+    Nothing is done if systemd has not started it.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return

@@ -27,12 +27,7 @@ KEPT = {
         "asyncio calls it",
     ),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
-    "mqdssm/drivers/name_resolution.py": {"DirectoryMachines": "for mqdssm serve"},
-    "mqdssm/drivers/tcp_network.py": {"TcpNetwork": "for mqdssm serve"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
-    "mqdssm/server/snapshot_reader.py": {"SnapshotReader": "for mqdssm serve"},
-    "mqdssm/server/control_server.py": {"ControlServer": "for mqdssm serve"},
-    "mqdssm/server/control_service.py": {"ControlService": "for mqdssm serve"},
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"), "for the carrier over TCP"
     ),

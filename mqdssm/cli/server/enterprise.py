@@ -1,11 +1,13 @@
 """``mqdssm enterprise``: make the directory servers of an enterprise."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.server.control import control_client
 
 app = typer.Typer(
     add_completion=False, help="Make the directory servers of an enterprise.", no_args_is_help=True
@@ -33,6 +35,21 @@ PasswordFile = Annotated[
 CaFile = Annotated[
     Path | None, typer.Option("--ca-file", metavar="FILE", help="With --url: authorities to trust, PEM.")
 ]
+
+
+class AddedRole(StrEnum):
+    """Role of a directory server that is added."""
+
+    PSC = "psc"
+    BSC = "bsc"
+
+
+NewRole = Annotated[AddedRole, typer.Option("--role", help="psc for a new site, bsc for a further server.")]
+Through = Annotated[
+    Path, typer.Option("--through", metavar="SOCKET", help="Control socket of a directory server that runs.")
+]
+MachineArgument = Annotated[str, typer.Argument(metavar="MACHINE", help="Name of the machine.")]
+AddressArgument = Annotated[str, typer.Argument(metavar="ADDRESS:PORT", help="Where it listens.")]
 
 
 def init(
@@ -75,6 +92,65 @@ command_app(
     group=app,
     connects=False,
     examples=("mqdssm enterprise init pec --name Contoso --site Berlin --machine PEC01",),
+)
+
+
+def add_server(
+    run: CommandRun,
+    *,
+    folder: Folder,
+    role: NewRole,
+    site: Site,
+    machine: Machine,
+    listen: Listen,
+    through: Through,
+) -> None:
+    """Make the folder of another directory server, and its objects.
+
+    A server that runs makes the objects. The PEC adds a PSC and its site, the PSC of a site its BSCs. The
+    servers know each other's keys afterwards. Nothing is started.
+    """
+    from mqdssm.engines.replication.settings import Role
+    from mqdssm.server import setup
+
+    with control_client(through) as client, usage_problems():
+        config_file = setup.add_server(
+            folder.absolute(),
+            client,
+            role=Role.PSC if role is AddedRole.PSC else Role.BSC,
+            site=site,
+            machine_name=machine,
+            listen=listen,
+        )
+    run.output.answer(
+        {"config": str(config_file)}, f"made {config_file}", f"Start the server: mqdssm serve {config_file}"
+    )
+
+
+command_app(
+    add_server,
+    group=app,
+    name="add-server",
+    connects=False,
+    examples=("mqdssm enterprise add-server DIR --role psc --site Paris --machine PSC01 …",),
+)
+
+
+def add_host(
+    run: CommandRun, *, machine: MachineArgument, address: AddressArgument, through: Through
+) -> None:
+    """Let a directory server that runs remember the address of a machine, beside DNS."""
+    with control_client(through) as client:
+        client.add_host(machine, address)
+    run.output.answer({"machine": machine, "address": address}, f"{machine} is at {address}")
+
+
+command_app(
+    add_host,
+    group=app,
+    name="add-host",
+    connects=False,
+    examples=("mqdssm enterprise add-host PSC02 10.0.0.8:1801 --through psc/control.sock",),
 )
 
 

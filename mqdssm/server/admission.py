@@ -1,0 +1,145 @@
+"""Admission of a new directory server by one that works.
+
+The new server gets its objects and the facts that it needs. The PEC makes the site of a new PSC, and the
+PSC of a site the machine of a new BSC ([MC-MQDSRP] 1.3.1.1, decision R107). The new server's key comes
+from its own folder, through the control socket.
+"""
+
+from base64 import b64decode
+from typing import Final
+
+from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import DecodeError, GenericDirectoryError
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import is_failure, name_of
+from mqdssm.model.messages import Command, PropertyValue
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import Service
+from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
+from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
+from mqdssm.server.first_objects import FirstObject, machine_of, site_of
+from mqdssm.server.hosts import HostTable
+from mqdssm.wire.keys import PublicKeys
+
+
+class Admission:
+    """Admits new directory servers.
+
+    Args:
+        server: the server that works.
+        config: its configuration.
+        keys: its public keys.
+        hosts: addresses of servers.
+    """
+
+    def __init__(
+        self, server: DirectoryServer, config: ServerConfig, keys: PublicKeys, hosts: HostTable
+    ) -> None:
+        self._server, self._config, self._keys, self._hosts = server, config, keys, hosts
+
+    def admit(self, request: AdmissionRequest) -> AdmissionReply:
+        """Make the objects of a new server; return the facts that it needs.
+
+        Objects of an earlier request are found again.
+
+        Raises:
+            ValueError: keys or an address that cannot be used, or this server cannot admit it.
+            GenericDirectoryError: a change was refused.
+            DirectoryError: the directory cannot be read.
+        """
+        parse_address(request.address)
+        try:
+            signing_key = bytes(PublicKeys.from_bytes(b64decode(request.public_keys, validate=True)))
+        except DecodeError as error:
+            raise ValueError(f"the public keys of {request.machine_name}: {error}") from error
+        own = self._config.server
+        if request.role is Role.PSC:
+            if own.role is not Role.PEC:
+                raise ValueError(f"{own.machine_name} is a {own.role}: only the PEC adds a PSC and its site")
+            site_id = self._make(
+                site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key),
+                Propid.S_PSC,
+                request.machine_name,
+            )
+        else:
+            self._check_site_of_bsc(request)
+            site_id = Guid.of(own.site_id)
+            machine = machine_of(
+                request.machine_name, Guid.of(request.machine_id), site_id, Service.BSC, signing_key
+            )
+            self._make(machine, Propid.QM_PATHNAME, request.machine_name)
+        self._hosts.add(request.machine_name, request.machine_id, request.address)
+        return self._reply(request.role, site_id)
+
+    def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
+        own = self._config.server
+        if own.role is Role.BSC or own.site.casefold() != request.site.casefold():
+            raise ValueError(
+                f"{own.machine_name} is the {own.role} of {own.site}: the PSC of {request.site} adds its BSCs"
+            )
+
+    def _make(self, new: FirstObject, named: Propid, value: PropertyValue) -> Guid:
+        """Create an object, or find that of an earlier request; return its GUID.
+
+        Raises:
+            GenericDirectoryError: refused, or another object has the name.
+        """
+        read = self._server.store.lookup(ops.ReadObject(object_type=new.object_type, path_name=new.name))
+        if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
+            values = dict(read.properties or ())
+            key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
+            if values.get(named) == value and values.get(key) == dict(new.properties)[key]:
+                return read.identifier
+            raise GenericDirectoryError(
+                f"{new.object_type.spec_name} {new.name} exists already, for another server: choose another "
+                "name, or remove it first"
+            )
+        outcome = self._server.driver.change(
+            command=Command.CREATE,
+            object_type=new.object_type,
+            partition_id=new.partition_id,
+            path_name=new.name,
+            identifier=new.identifier,
+            properties=new.properties,
+        )
+        if is_failure(outcome.status) or outcome.identifier is None:
+            raise GenericDirectoryError(
+                f"{new.object_type.spec_name} {new.name} cannot be made: {name_of(outcome.status)}"
+            )
+        return outcome.identifier
+
+    def _reply(self, role: Role, site_id: Guid) -> AdmissionReply:
+        own = self._config.server
+        itself = KnownKey(
+            machine_name=own.machine_name,
+            machine_id=own.machine_id,
+            role=own.role if own.role is Role.PEC else Role.PSC,
+            public_keys=encoded_keys(self._keys),
+        )
+        pinned = (
+            KnownKey(
+                machine_name=pinned_key.machine_name,
+                machine_id=pinned_key.machine_id,
+                role=pinned_key.role,
+                public_keys=pinned_key.public_keys,
+            )
+            for pinned_key in self._config.pinned
+            if pinned_key.role is Role.PEC
+        )
+        listening = parse_address(self._config.transport.listen)
+        hosts = self._hosts.addresses()
+        if listening.host not in _ANYWHERE:
+            hosts[own.machine_name.casefold()] = self._config.transport.listen
+        return AdmissionReply(
+            enterprise=own.enterprise,
+            site_id=site_id.uuid,
+            pec_name=own.pec_name,
+            psc_name=own.machine_name if role is Role.BSC else "",
+            keys=(itself, *pinned),
+            hosts=hosts,
+        )
+
+
+_ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  addresses of no machine
