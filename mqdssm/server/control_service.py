@@ -1,5 +1,6 @@
 """Requests of the control socket, carried out by a directory server."""
 
+import logging
 from collections.abc import Callable
 from typing import Final, assert_never
 from uuid import UUID
@@ -16,6 +17,8 @@ from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.object_changes import change_of
 from mqdssm.server.snapshot import ServerSnapshot
+
+log: Final = logging.getLogger(__name__)
 
 
 class ControlService:
@@ -62,6 +65,9 @@ class ControlService:
             return protocol.RefusedReply(problem=str(error), kind="usage")
         except MqdssmError as error:
             return protocol.RefusedReply(problem=str(error), kind="failure")
+        except Exception:
+            log.exception("a request on the control socket fails by a defect")
+            return protocol.RefusedReply(problem="a defect, described in the server's log", kind="failure")
 
     def _perform(self, request: protocol.Request) -> protocol.Reply:
         match request:

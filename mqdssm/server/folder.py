@@ -13,7 +13,7 @@ CONFIG_FILE: Final = "server.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFiles:
+class DirectoryServerFolder:
     """Folder of a directory server.
 
     Attributes:

@@ -93,13 +93,13 @@ def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) ->
             "server are made by mqdssm enterprise"
         )
     path_name = _path_name(object_type, obj)
+    sites: Sequence[UUID] = getattr(obj, "site_identifier_list", None) or ()
+    if object_type is ObjectType.MACHINE and len(sites) != 1:
+        raise ValueError(f"a queue manager has one site in this directory: give one {_SITES}")
     properties = tuple(_properties(object_type, obj, obj.populated - {"Identifier"}))
     if object_type is ObjectType.QUEUE:
         partition = _partition_of_queue(path_name, look_up)
     elif object_type is ObjectType.MACHINE:
-        sites: Sequence[UUID] = getattr(obj, obj.field_name(_SITES), None) or ()
-        if len(sites) != 1:
-            raise ValueError(f"a queue manager has one site in this directory: give one {_SITES}")
         partition = Guid.of(sites[0])
         properties += _NEW_MACHINE
     else:

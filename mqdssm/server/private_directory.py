@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import ConfigError
 from mqdssm.server.config import StoreSection
-from mqdssm.server.folder import ServerFiles
+from mqdssm.server.folder import DirectoryServerFolder
 
 
 @contextmanager
-def directory_of(store: StoreSection, folder: ServerFiles) -> Iterator[ConnectionOptions]:
+def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator[ConnectionOptions]:
     """Run the private directory of a server, unless another one is given.
 
     The block gets the options to connect to the directory.
@@ -42,7 +42,7 @@ def directory_of(store: StoreSection, folder: ServerFiles) -> Iterator[Connectio
         slapd.close()
 
 
-def _given(store: StoreSection, folder: ServerFiles) -> ConnectionOptions:
+def _given(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
     """Return the options for a given directory."""
     password: str | None = None
     if store.password_file is not None:

@@ -29,7 +29,7 @@ from mqdssm.server.config import SERVICES, ServerConfig, parse_address
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.first_objects import first_objects, make_first_objects
-from mqdssm.server.folder import ServerFiles
+from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
@@ -62,7 +62,7 @@ class ServerProcess:
 
     def __init__(
         self,
-        folder: ServerFiles,
+        folder: DirectoryServerFolder,
         config: ServerConfig,
         *,
         restored: bool = False,

@@ -21,7 +21,7 @@ from mqdssm.server.config import (
 )
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_protocol import AdmissionRequest, problem_of
-from mqdssm.server.folder import ServerFiles
+from mqdssm.server.folder import DirectoryServerFolder
 
 
 def make_pec(
@@ -87,7 +87,7 @@ def add_server(
     """
     if parse_address(listen).host in {"0.0.0.0", "::"}:  # noqa: S104  refused
         raise ConfigError("give an address to listen on by which the other servers reach this one")
-    folder = ServerFiles(path)
+    folder = DirectoryServerFolder(path)
     folder.make()
     key = PrivateKey.load_or_generate(folder.key)
     machine_id = uuid4()
@@ -125,12 +125,12 @@ def write_folder(path: Path, config: ServerConfig) -> Path:
     Raises:
         ConfigError: the folder cannot be made, or is not empty.
     """
-    folder = ServerFiles(path)
+    folder = DirectoryServerFolder(path)
     folder.make()
     PrivateKey.load_or_generate(folder.key)
     return _write_config(folder, config)
 
 
-def _write_config(folder: ServerFiles, config: ServerConfig) -> Path:
+def _write_config(folder: DirectoryServerFolder, config: ServerConfig) -> Path:
     replace_file(folder.config, [config.to_toml().encode()])
     return folder.config

@@ -29,7 +29,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     file. With -o json a line with the event "ready" says that it works.
     """
     from mqdssm.server.config import ServerConfig
-    from mqdssm.server.folder import ServerFiles
+    from mqdssm.server.folder import DirectoryServerFolder
     from mqdssm.server.process import ServerProcess
 
     with usage_problems():
@@ -46,7 +46,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
         sys.stdout.flush()
 
     process = ServerProcess(
-        ServerFiles(config_file.absolute().parent),
+        DirectoryServerFolder(config_file.absolute().parent),
         config,
         restored=restored,
         on_ready=lambda address: tell(*address),

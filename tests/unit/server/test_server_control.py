@@ -124,6 +124,10 @@ def test_a_queue_manager_a_link_and_the_enterprise(pec, client):
         (lambda client: client.create(Site(name="Rome")), "mqdssm enterprise"),
         (lambda client: client.create(QueueManager(computer_name="a")), "SiteIdentifierList"),
         (
+            lambda client: client.create(QueueManager(computer_name="a", site_identifier_list=[])),
+            "SiteIdentifierList",
+        ),
+        (
             lambda client: client.create(Queue(pathname="PEC\\a", multicast_address="1.2.3.4:5")),
             "MulticastAddress",
         ),
