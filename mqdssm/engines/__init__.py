@@ -1,1 +1,4 @@
-"""Sans-I/O engines of replication, notification and discovery: step(event, now) returns actions."""
+"""Sans-I/O engines of replication, notification and discovery.
+
+`step(event, now)` returns actions.
+"""

@@ -10,7 +10,6 @@ REASONS = {
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
     "mqdssm/testing/openldap_snapshot.py": "loaded by pytest's plugin alone, when a test asks for it",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",
-    "mqdssm/engines/replication/jobs.py": "generators that all handlers yield from; state imports them, too",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",

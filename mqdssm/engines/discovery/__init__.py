@@ -1,1 +1,4 @@
-"""Discovery of directory servers ([MS-MQSD] 3): client and server without sockets, clock or randomness."""
+"""Discovery of directory servers ([MS-MQSD] 3).
+
+Client and server are without sockets, clock or randomness.
+"""

@@ -146,7 +146,10 @@ class Answers:
         return answer
 
     def _limited_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
-        """Return the whole reply within the byte rate, else the brief one if received bytes pay for it."""
+        """Return the whole reply within the byte rate, else perhaps the brief one.
+
+        The brief reply is sent if received bytes pay for it.
+        """
         whole = _with_id(self._whole[form], data[_REQUEST_ID_AT])
         if len(whole) <= len(data) or self._byte_rate.take(len(whole), now):
             return whole
@@ -159,7 +162,9 @@ class Answers:
         return brief
 
     def _over_rate_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
-        """Return a reply no longer than the request, or a brief reply to one in `BRIEF_ONE_IN` requests.
+        """Return a short reply to a request over the rate.
+
+        It is no longer than the request, or a brief reply to one in `BRIEF_ONE_IN` requests.
 
         Forged requests then do not keep a computer from its answer, and most received bytes are left to pay
         for replies to others. All sources over their rate share one rate, so that a flood from many sources
@@ -203,7 +208,10 @@ def _is_request(data: bytes) -> bool:
 def _forms(
     site: Guid, networks: tuple[Guid, ...], servers: tuple[DirectoryServiceServer, ...]
 ) -> dict[_Form, _Parts]:
-    """Return the reply to each form of request; without servers none for other sites (decision S14)."""
+    """Return the reply to each form of request (decision S14).
+
+    Without servers there is no reply for other sites.
+    """
     forms = {}
     for is_ipx in (False, True):
         reply = TopologyServerReply(
@@ -223,7 +231,10 @@ def _sizes(forms: dict[_Form, _Parts]) -> dict[_Form, int]:
 
 
 def _around_id(reply: TopologyServerReply) -> _Parts:
-    """Return a reply's bytes around CorrelationID, the one field that differs from client to client."""
+    """Return a reply's bytes around CorrelationID.
+
+    This is the one field that differs from client to client.
+    """
     data = encode(reply)
     return data[: _ID_AT.start], data[_ID_AT.stop :]
 

@@ -208,7 +208,10 @@ class DiscoveryClient:
         self._best: DiscoveryResult | None = None
 
     def _judged(self, event: ReplyReceived) -> Signal | Dropped:
-        """Return the signal of a reply, or why it is discarded (the first three rules of 3.1.5.2)."""
+        """Return the signal of a reply, or why it is discarded.
+
+        These are the first three rules of 3.1.5.2.
+        """
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
         try:
@@ -237,13 +240,19 @@ class DiscoveryClient:
         return self._next()
 
     def _on_own_site(self, event: ReplyReceived) -> list[Action]:
-        """End the wait at an answer of the own site (3.1.5.2, the rules for DirectoryServiceServerSize 0)."""
+        """End the wait at an answer of the own site (3.1.5.2).
+
+        These are the rules for DirectoryServiceServerSize 0.
+        """
         self.last_successful_network = event.network
         self._keep_best()
         return self._next()
 
     def _on_first_of_other_site(self, event: ReplyReceived) -> list[Action]:
-        """Start another wait after the first answer of another site on a network (3.1.5.2)."""
+        """Start another wait after a network's first answer of another site.
+
+        See 3.1.5.2.
+        """
         self.last_successful_network = event.network
         self._keep_best()
         self.state, self.deadline = ClientState.ANSWERED, self._now + self._wait_s
@@ -261,13 +270,19 @@ class DiscoveryClient:
         return self._next()
 
     def _on_send_failed(self, event: RequestSendFailed) -> list[Action]:
-        """Go to the next network: nobody received the request, so no answer can come (decision S12)."""
+        """Go to the next network (decision S12).
+
+        Nobody received the request, so no answer can come.
+        """
         if event.network != self.current_network:
             return [Dropped(what="failure on a network that is not being asked")]
         return self._next()
 
     def _on_networks_changed(self, event: NetworksChanged) -> list[Action]:
-        """Add new networks to those to ask, and leave out networks that are gone (decision S12)."""
+        """Add new networks to those to ask (decision S12).
+
+        Networks that are gone are left out.
+        """
         self._forget(event)
         asked_networks = {*self._asked, *self._to_ask}
         self._to_ask = deque(network for network in self._to_ask if network in event.networks)
@@ -283,7 +298,10 @@ class DiscoveryClient:
     # --- helpers of several handlers
 
     def _next(self) -> list[Action]:
-        """Send a TopologyClientRequest (3.1.5.1) on the next network, or finish after the last one."""
+        """Send a TopologyClientRequest (3.1.5.1) on the next network.
+
+        After the last network, the client finishes.
+        """
         if not self._to_ask:
             return self._finish()
         network = self._to_ask.popleft()
@@ -307,7 +325,10 @@ class DiscoveryClient:
         self._best = replace(winner, own_site_server=own_site_server)
 
     def _finish(self) -> list[Action]:
-        """Finish (3.1.5.2, 3.1.6.1): Populate DirectoryServerList and …NetworkIdentifierList (3.1.7)."""
+        """Finish, and populate the results (3.1.5.2, 3.1.6.1).
+
+        They are DirectoryServerList and …NetworkIdentifierList (3.1.7).
+        """
         self.state, self.deadline = ClientState.IDLE, None
         best = self._best
         if best is None:

@@ -1,4 +1,6 @@
-"""Limits of replies: a rate for each source, and a byte rate for all sources (decision S5).
+"""Limits of replies (decision S5).
+
+There is a rate for each source, and a byte rate for all sources.
 
 Both are token buckets. A bucket is stored as one number: the time at which it will be full again.
 """
@@ -61,7 +63,10 @@ class SourceRates:
         return len(self._full_at)
 
     def may(self, source: str, now: float) -> bool:
-        """Return True if a source may have a reply now, in monotonic seconds; note that it was seen."""
+        """Return True if a source may have a reply now, in monotonic seconds.
+
+        The source is noted as seen.
+        """
         full_at = self._full_at.get(source)
         if full_at is None:
             return True
@@ -72,7 +77,10 @@ class SourceRates:
         return False
 
     def is_a_flood(self, source: str) -> bool:
-        """Return True if a source keeps sending after refusals; its refusals then count from 0 again."""
+        """Return True if a source keeps sending after refusals.
+
+        Its refusals then count from 0 again.
+        """
         if self._refusals.get(source, 0) < REFUSALS_MAX:
             return False
         del self._refusals[source]

@@ -1,4 +1,6 @@
-"""The server of discovery as a state machine, one for each listening address ([MS-MQSD] 3.2).
+"""The server of discovery as a state machine ([MS-MQSD] 3.2).
+
+There is one for each listening address.
 
 `DiscoveryServer.STEPS` lists the events that each state handles; all others are dropped.
 """
@@ -160,7 +162,10 @@ class DiscoveryServer:
         self._answers: Final = answers
 
     def step(self, event: Event, now: float) -> list[Action]:
-        """Handle one event, at a time in monotonic seconds, and return the actions in order."""
+        """Handle one event and return the actions in order.
+
+        `now` is in monotonic seconds.
+        """
         row = self.STEPS.get((self.state, type(event)))
         if row is None:
             return [Dropped(f"{type(event).__name__} while {self.state}")]

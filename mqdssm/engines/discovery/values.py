@@ -1,4 +1,7 @@
-"""Values of discovery: networks, results of a client, knowledge of a server ([MS-MQSD] 3.1.1, 3.2.1)."""
+"""Values of discovery ([MS-MQSD] 3.1.1, 3.2.1).
+
+They are networks, results of a client, and knowledge of a server.
+"""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -15,7 +18,9 @@ PORT_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network that the client is connected to: an entry of NetworkAddressList ([MS-MQSD] 3.1.1.2).
+    """A network that the client is connected to ([MS-MQSD] 3.1.1.2).
+
+    It is an entry of NetworkAddressList.
 
     Attributes:
         address: destination of requests, an IPv4 broadcast address or the address of one server.

@@ -1,1 +1,4 @@
-"""Change notification: the sender and the receiver of [MS-MQCN], without sockets, clock or directory."""
+"""Change notification: the sender and the receiver of [MS-MQCN].
+
+They are without sockets, clock or directory.
+"""

@@ -40,7 +40,10 @@ class ReadQueueManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAll:
-    """Read our queue manager and all its public queues, from our own directory server (note <3>)."""
+    """Read our queue manager and all its public queues (note <3>).
+
+    They are read from our own directory server.
+    """
 
 
 Operation: TypeAlias = ReadQueue | ReadQueueManager | ReadAll
@@ -82,12 +85,17 @@ Result: TypeAlias = QueueRead | QueueManagerRead | AllRead | NotRead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverStarted:
-    """The notification queue is open ([MS-MQCN] 3.2.3). The first event, and the only one of its kind."""
+    """The notification queue is open ([MS-MQCN] 3.2.3).
+
+    It is the first event, and the only one of its kind.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationReceived:
-    """A message of class Normal was dequeued, and its body is a Change Notification Message.
+    """A Change Notification Message was dequeued.
+
+    It is the body of a message of class Normal.
 
     Attributes:
         notification: its body, decoded.
@@ -119,7 +127,9 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A watcher of the directory saw an object change (handled as in [MS-MQCN] 3.2.5.2).
+    """A watcher of the directory saw an object change.
+
+    The event is handled as in [MS-MQCN] 3.2.5.2.
 
     Nobody can forge the events of a watcher, so that they are processed at once, without a notification. The
     object is read again all the same, since a watcher keeps only selected attributes, not a whole queue.
@@ -151,7 +161,10 @@ Event: TypeAlias = ReceiverStarted | NotificationReceived | TimerFired | ReadPer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformRead:
-    """Start a read; its result comes back as `ReadPerformed`. At most one is under way at a time."""
+    """Start a read.
+
+    Its result comes back as `ReadPerformed`. At most one is under way at a time.
+    """
 
     token: int
     operation: Operation

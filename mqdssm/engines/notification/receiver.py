@@ -102,7 +102,10 @@ class NotificationReceiver:
         self._advance(self._job, event.result)
 
     def _on_received(self, event: do.NotificationReceived) -> None:
-        """Let a message wait if it is acceptable ([MS-MQCN] 3.2.5); others do not count (decision C15)."""
+        """Let a message wait if it is acceptable ([MS-MQCN] 3.2.5).
+
+        Others do not count (decision C15).
+        """
         reason = self._refusal(event)
         if reason:
             self._note(f"dropped: {reason}")
@@ -252,7 +255,9 @@ class NotificationReceiver:
     # --- version 2
 
     def _body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
-        """Process a message of a queue manager ([MS-MQCN] 3.2.5.2): its object is read from the directory.
+        """Process a message of a queue manager ([MS-MQCN] 3.2.5.2).
+
+        Its object is read from the directory.
 
         Args:
             body: the message.
@@ -278,7 +283,10 @@ class NotificationReceiver:
     def _read_queue(
         self, identifier: UUID, server: str | None, reading: "_Reading"
     ) -> Generator[do.Operation, do.Result, bool]:
-        """Read a queue into the local state; return False if nothing changed, but may do so later."""
+        """Read a queue into the local state.
+
+        Returns False if nothing changed, but may do so later.
+        """
         if reading.is_done(identifier, server):
             return True
         result = yield from self._read(do.ReadQueue(identifier=identifier, server=server), reading)
@@ -307,7 +315,10 @@ class NotificationReceiver:
     def _read(
         self, operation: do.ReadQueue | do.ReadQueueManager, reading: "_Reading"
     ) -> Generator[do.Operation, do.Result, do.Result]:
-        """Read an object from the directory server that the message names, else from our own one."""
+        """Read an object from a directory server.
+
+        It is the server that the message names, else our own one.
+        """
         if reading.failed:
             return do.NotRead(reason=reading.failed)
         result = yield operation
@@ -336,7 +347,9 @@ class NotificationReceiver:
 
 
 class _WaitingMessages:
-    """Messages that wait for the timer, in order of arrival; after too many of them none is kept.
+    """Messages that wait for the timer, in order of arrival.
+
+    After too many of them none is kept.
 
     Args:
         settings: the limits.
@@ -365,7 +378,9 @@ class _WaitingMessages:
         return not self._too_many
 
     def arm(self, now: float) -> float | None:
-        """Mark the timer as started; return when it must run out, or None if it is running already.
+        """Mark the timer as started and return when it must run out.
+
+        None if it is running already.
 
         The note has two cases: more than 14 minutes after the last time the wait is one minute, else the rest
         of 15 minutes. The two meet at that limit, so that the time is the later one of both.
@@ -377,7 +392,10 @@ class _WaitingMessages:
         return settled if self._last is None else max(settled, self._last + self._settings.interval_s)
 
     def take(self, now: float) -> tuple[list[ChangeNotification], bool]:
-        """Return all messages and remove them; the second value is True if there were too many to keep."""
+        """Return all messages and remove them.
+
+        The second value is True if there were too many to keep.
+        """
         messages, too_many = self._messages, self._too_many
         self._messages, self._bytes = [], 0
         self._too_many = self._is_armed = False
@@ -386,14 +404,20 @@ class _WaitingMessages:
 
 
 class _Reading:
-    """The reads of one batch: each object is read once, and none after a failure of the directory."""
+    """The reads of one batch.
+
+    Each object is read once, and none after a failure of the directory.
+    """
 
     def __init__(self) -> None:
         self.failed = ""
         self._done: set[tuple[UUID, str | None]] = set()
 
     def is_done(self, identifier: UUID, server: str | None) -> bool:
-        """Return True if an object was already read from this server in this batch; mark it as read."""
+        """Return True if this batch already read an object from this server.
+
+        The object is marked as read.
+        """
         key = identifier, None if server is None else server.casefold()
         if key in self._done:
             return True

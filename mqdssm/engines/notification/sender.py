@@ -1,4 +1,6 @@
-"""The sender: Send Change Notification ([MS-MQCN] 3.3), from changes of the directory to messages.
+"""The sender: Send Change Notification ([MS-MQCN] 3.3).
+
+It makes messages from changes of the directory.
 
 The sender has no state. It consists of functions that turn notices into messages, in the order of each owner.
 """
@@ -39,7 +41,9 @@ _HEADER_BYTES: Final = 3  # Version, NumberOfUpdateNotifications, and the unused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendNotification:
-    r"""A message and its destination, the notification queue of an owner ([MS-MQCN] 3.3.3).
+    r"""A message and its destination ([MS-MQCN] 3.3.3).
+
+    The destination is the notification queue of an owner.
 
     Attributes:
         destination: ``PRIVATE=<queue manager>\3``.
@@ -173,7 +177,10 @@ def _grouped(
 
 
 def _send(notification: ChangeNotification, notice: Notice, settings: SenderSettings) -> SendNotification:
-    """Return a Change Notification Message ([MS-MQCN] 3.3.5.3); `encode` adds the unused byte."""
+    """Return a Change Notification Message ([MS-MQCN] 3.3.5.3).
+
+    `encode` adds the unused byte.
+    """
     signed = settings.authentication_level is not transport.AuthenticationLevel.NONE
     return SendNotification(
         destination=transport.notification_queue(Guid.of(notice.owner)),

@@ -65,7 +65,10 @@ class ReceiverSettings:
         object.__setattr__(self, "_allowed", frozenset(server.casefold() for server in self.servers))
 
     def is_allowed(self, server: str) -> bool:
-        """Return True if a directory server that a message names may be read (decision C2)."""
+        """Return True if a directory server may be read (decision C2).
+
+        A message names the server.
+        """
         return server.casefold() in self._allowed
 
 

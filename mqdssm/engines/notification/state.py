@@ -1,4 +1,6 @@
-"""The local state: the queue manager's own attributes and its QueueCollection ([MS-MQCN] 3.2.1).
+"""The local state of a queue manager ([MS-MQCN] 3.2.1).
+
+It consists of its own attributes and its QueueCollection.
 
 Each change of the state returns the events that report it, in order; without a difference there is no event.
 """
@@ -44,7 +46,10 @@ class LocalState:
         return None if identifier is None else self._queues.get(identifier)
 
     def put(self, queue: owned.OwnedQueue) -> Iterator[owned.StateEvent]:
-        """Store a queue; delete another queue of this name, whose deletion was never notified."""
+        """Store a queue.
+
+        Another queue of this name is deleted, since its deletion was never notified.
+        """
         old = self._queues.get(queue.identifier)
         if old == queue:
             return
@@ -73,7 +78,10 @@ class LocalState:
     def replace(
         self, manager: owned.OwnedQueueManager, queues: Iterable[owned.OwnedQueue]
     ) -> Iterator[owned.StateEvent]:
-        """Replace the whole state; the events of deletions come before those of new and changed queues."""
+        """Replace the whole state.
+
+        The events of deletions come before those of new and changed queues.
+        """
         now = {queue.identifier: queue for queue in queues}
         yield from self.set_manager(manager)
         for identifier in [key for key in self._queues if key not in now]:

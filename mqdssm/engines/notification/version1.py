@@ -1,4 +1,6 @@
-"""Version 1: effects of a directory service's updates on the local state ([MS-MQCN] 3.2.5.1).
+"""Version 1: effects of updates on the local state ([MS-MQCN] 3.2.5.1).
+
+A directory service makes the updates.
 
 A message is checked as a whole before any update is applied: if one update has to be disregarded, so is the
 whole message (decision C14).
@@ -18,7 +20,10 @@ from mqdssm.tables.notification import Use, rows_of
 
 
 class Disregarded(Exception):  # noqa: N818  the specification's word
-    """The whole message is disregarded, without further processing; the text says why."""
+    """The whole message is disregarded, without further processing.
+
+    The text says why.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """An update without effect on this queue manager, and why; the others of its message are applied."""
+    """An update without effect on this queue manager, and why.
+
+    The others of its message are applied.
+    """
 
     why: str
 
@@ -143,7 +151,9 @@ _STEPS: Final[
 
 
 def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> dict[str, Any]:
-    """Return the attributes of an update that the receiver accepts; other properties are ignored.
+    """Return the attributes of an update that the receiver accepts.
+
+    Other properties are ignored.
 
     Raises:
         MappingError: a value that its attribute cannot have.

@@ -1,1 +1,4 @@
-"""Directory replication without sockets, clock, chance or directory ([MC-MQDSRP])."""
+"""Directory replication ([MC-MQDSRP]) without input and output.
+
+It uses no sockets, clock, chance or directory.
+"""

@@ -20,7 +20,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message of class Normal arrived and its signature was good ([MC-MQDSRP] 3.1.5.1).
+    """A message of class Normal arrived ([MC-MQDSRP] 3.1.5.1).
+
+    Its signature was good.
 
     Attributes:
         message: its body, decoded.
@@ -35,7 +37,9 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nacked:
-    """A message of ours came back with a negative acknowledgement ([MC-MQDSRP] 3.1.5.1).
+    """A message of ours was returned ([MC-MQDSRP] 3.1.5.1).
+
+    It came back with a negative acknowledgement.
 
     Attributes:
         message: its body, decoded.
@@ -58,7 +62,9 @@ class Performed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeObject:
-    """A client of this server asks for a change of an object ([MS-MQDS] 3.1.4, [MC-MQDSRP] 3.1.7.1).
+    """A client of this server asks for a change of an object.
+
+    See [MS-MQDS] 3.1.4 and [MC-MQDSRP] 3.1.7.1.
 
     Attributes:
         request: the client's number for the request, returned in `Reply`.
@@ -83,7 +89,9 @@ class ChangeObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropagateChange:
-    """A service beside this server changed and numbered an object of ours ([MC-MQDSRP] 3.1.7.1.2).
+    """A service beside this server changed and numbered an object of ours.
+
+    See [MC-MQDSRP] 3.1.7.1.2.
 
     The number is the one that `ReplicationEngine.next_sequence_number` returned (3.1.7.1.3). The service also
     reports a failed write: the number may be in the directory nevertheless (decision R156).
@@ -112,7 +120,9 @@ class PropagateChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeOver:
-    """The operator makes this server the authority of a partition whose authority is lost for good.
+    """The operator makes this server the authority of a partition.
+
+    Its former authority is lost for good.
 
     Changes that the lost server acknowledged and did not send to us are lost. Every other server gets
     the whole partition again from us.
@@ -128,7 +138,9 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resynchronize:
-    """The operator starts a full synchronization of a partition, from its usual source.
+    """The operator starts a full synchronization of a partition.
+
+    The changes come from its usual source.
 
     All objects stay until the end: then different objects have been updated, and objects that the source
     does not have are removed. `Reply` comes when it has begun; its status is MQ_ERROR_ILLEGAL_OPERATION if
@@ -145,7 +157,9 @@ class Resynchronize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameAuthority:
-    """The operator names another server as the authority of a partition (decision R107).
+    """The operator names another authority of a partition (decision R107).
+
+    It is another server.
 
     This server accepts that authority from now on. It may have owned the partition
     itself, from an older copy of its directory or until it was replaced. Then it becomes a replica and takes
@@ -172,7 +186,10 @@ Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | Client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perform:
-    """Let the store perform an operation; its result comes back as `Performed`. One runs at a time."""
+    """Let the store perform an operation.
+
+    Its result comes back as `Performed`. One runs at a time.
+    """
 
     token: int
     operation: Operation
@@ -180,7 +197,9 @@ class Perform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1), signed, to the replication queue of a machine.
+    """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1), signed.
+
+    It goes to the replication queue of a machine.
 
     Attributes:
         destination: machine name.

@@ -1,4 +1,6 @@
-"""Changes of our own objects: number, write and queue them for neighbours ([MC-MQDSRP] 3.2.7.2).
+"""Changes of our own objects ([MC-MQDSRP] 3.2.7.2).
+
+They are numbered, written and queued for neighbours.
 
 Neighbours receive the whole object as it is after the change, or its deletion, never a difference
 (decision R31). A neighbour that lacks an earlier change therefore loses nothing.
@@ -33,7 +35,10 @@ TEMPORARY_STATUSES: Final = frozenset(
 
 
 def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Job[ops.ObjectOutcome]:
-    """Check and write a change; hand the partition over if the change names a new PSC or PEC."""
+    """Check and write a change.
+
+    If the change names a new PSC or PEC, the partition is handed over.
+    """
     if request.command is Command.SYNC:
         request = yield from _create_or_update(partition, request)
     if request.command is Command.UPDATE or request.command is Command.DELETE:
@@ -66,7 +71,10 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
 
 
 def _add_psc(server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead) -> ChangeRequest:
-    """Add the PSC to an update of a site whose object names a PSC from before a handover (R181)."""
+    """Add the PSC to an update of a site (decision R181).
+
+    The site's object names a PSC from before a handover.
+    """
     site = None if stored_object.identifier is None else server.partitions.get(stored_object.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
         return request
@@ -82,7 +90,10 @@ def _add_psc(server: ReplicaState, request: ChangeRequest, stored_object: ops.Ob
 
 
 def hand_over_if_named(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[None]:
-    """Hand a partition over if the change of a service beside us names a new authority (decision R38)."""
+    """Hand a partition over if a change names a new authority (decision R38).
+
+    A service beside us made the change.
+    """
     successor = None
     if change.object_type is ObjectType.ENTERPRISE:
         successor = props.get_text(change.properties, Propid.E_PECNAME)
@@ -116,7 +127,10 @@ def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[Chang
 def write(
     server: ReplicaState, partition: Partition, request: ChangeRequest, successor: str | None = None
 ) -> Job[ops.ObjectOutcome]:
-    """Write a change with the next number, and queue it for the neighbours; then hand over if asked to."""
+    """Write a change with the next number.
+
+    It is queued for the neighbours. Then the partition is handed over, if asked to.
+    """
     if partition.is_unfinished:
         return ops.ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
     if partition.last == MAX:
@@ -136,7 +150,9 @@ def write(
 def _write_numbered(
     server: ReplicaState, partition: Partition, request: ChangeRequest, number: SequenceNumber
 ) -> Job[ops.ObjectOutcome]:
-    """Write a change with its number; after a failure check whether it was written (decision R103).
+    """Write a change with its number.
+
+    After a failure, check whether it was written (decision R103).
 
     Returns:
         The outcome; its identifier is set if the object has the number. The status is then MQ_OK, or
@@ -174,7 +190,10 @@ def check_failed_write(
 
 
 def recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Complete interrupted changes; set an authority's last number from objects and tombstones (R15)."""
+    """Complete interrupted changes of a partition (decision R15).
+
+    An authority's last number is set from objects and tombstones.
+    """
     recovered = yield from perform(ops.Recover(partition_id=partition.id), ops.Recovered)
     record = partition.record
     if record.owned:
@@ -193,7 +212,9 @@ def propagate_change(
     identifier: Guid,
     number: SequenceNumber,
 ) -> Job[DirectoryChange | None]:
-    """Propagate Directory Change (3.1.7.1.2): do the follow-up work of a written change.
+    """Propagate Directory Change (3.1.7.1.2).
+
+    The follow-up work of a written change is done.
 
     Returns:
         The change that neighbours are sent; None if another program has deleted the object.
@@ -224,7 +245,10 @@ def _as_change(
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """Return a change that creates a new object with a path name (4.3), else the whole object (R31)."""
+    """Return a change that creates a new object with a path name (4.3).
+
+    Else it has the whole object (decision R31).
+    """
     if request.command is not Command.CREATE or request.path_name is None:
         return props.object_change(request.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
@@ -272,7 +296,10 @@ def write_operation(partition_id: Guid, request: ChangeRequest, number: Sequence
 def _named_successor(
     server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead | None
 ) -> str | None:
-    """Return the machine that a change makes the authority of the partition; None if there is none."""
+    """Return the machine that a change makes the authority of the partition.
+
+    None if there is none.
+    """
     if request.command is not Command.UPDATE or stored_object is None:
         return None
     if request.object_type is ObjectType.ENTERPRISE:

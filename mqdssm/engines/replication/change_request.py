@@ -1,4 +1,7 @@
-"""Change of an object, as the authority of its partition is asked to make it, and reasons to refuse it."""
+"""Change of an object, and reasons to refuse it.
+
+The authority of its partition is asked to make it.
+"""
 
 from dataclasses import dataclass
 
@@ -115,7 +118,10 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
 def _enterprise_refusal(
     server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
-    """Return an error for a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96)."""
+    """Return an error for a forbidden change of an enterprise.
+
+    It is a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96).
+    """
     if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     if request.command is Command.CREATE and partition.last > MIN:

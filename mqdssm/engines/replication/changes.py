@@ -1,4 +1,7 @@
-"""Changes of other servers' objects, applied to our replica ([MC-MQDSRP] 3.1.5.2, 3.1.7.2.2-3.1.7.2.4)."""
+"""Changes of other servers' objects, applied to our replica.
+
+See [MC-MQDSRP] 3.1.5.2 and 3.1.7.2.2-3.1.7.2.4.
+"""
 
 from bisect import insort
 from collections.abc import Sequence
@@ -17,7 +20,10 @@ from mqdssm.model.seqnum import SequenceNumber
 
 
 def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str) -> Job[None]:
-    """Handle Change Propagation (3.2.7.1): changes by partition (3.1.5.2), then sequence numbers."""
+    """Handle Change Propagation (3.2.7.1).
+
+    Changes are handled by partition (3.1.5.2), then sequence numbers.
+    """
     for partition_id, group in groupby(message.directory_changes, key=lambda change: change.partition_id):
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.accepts(server, partition, sender):
@@ -30,14 +36,19 @@ def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str
 
 
 def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
-    """Return True if a change was sent before the full synchronization that is under way (decision R45)."""
+    """Return True if a change is older than a full synchronization.
+
+    It was sent before the one that is under way (decision R45).
+    """
     return not partition.is_normal and purged < partition.record.purged
 
 
 def handle(
     server: ReplicaState, partition: Partition, changes: Sequence[DirectoryChange], *, flush: bool
 ) -> Job[bool]:
-    """Handle Directory Change (3.1.7.2.2) for many: apply those in order, keep those that came early.
+    """Handle Directory Change (3.1.7.2.2) for many changes.
+
+    Those in order are applied, those that came early are kept.
 
     Returns:
         True if all changes in order are in the directory now.
@@ -61,12 +72,17 @@ def handle(
 
 
 def _may_lack_base(partition: Partition, change: DirectoryChange) -> bool:
-    """Return True if a partial update may be of an object that is older here than at its sender (R31)."""
+    """Return True if a partial update may lack its base (decision R31).
+
+    The object may be older here than at the update's sender.
+    """
     return change.command is Command.UPDATE and not partition.is_whole
 
 
 def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:
-    """Note that numbers before a change are missing: their objects may be outdated here (decision R117).
+    """Note that numbers before a change are missing (decision R117).
+
+    Their objects may be outdated here.
 
     A reply omits numbers of objects that have a higher number by now, and a PSC passes it on to its BSCs
     unchanged.
@@ -151,7 +167,10 @@ def _finish_batch(
 
 
 def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
-    """Return a change for our BSCs: an update of properties becomes the whole object (decision R31)."""
+    """Return a change for our BSCs (decision R31).
+
+    An update of properties becomes the whole object.
+    """
     kind = change.object_type
     if change.command is not Command.UPDATE or kind is None:
         return change

@@ -1,4 +1,6 @@
-"""Handling of work that a damaged directory entry made impossible (decisions R83, R103).
+"""Handling of work that a damaged entry made impossible.
+
+See decisions R83 and R103.
 
 Another program may damage an entry. Work that needs that entry is given up and retried later; all other work
 continues. The state is then as after a crash ([MC-MQDSRP] covers neither): replicas go back to the persisted
@@ -83,7 +85,10 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
 
 
 def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
-    """Recover unfinished partitions, and derive roles and neighbours from the objects again."""
+    """Recover unfinished partitions.
+
+    Roles and neighbours are derived from the objects again.
+    """
     unfinished = [partition for partition in server.partitions.values() if partition.is_unfinished]
     for partition in unfinished:
         yield from _recover_unfinished(server, partition)

@@ -1,4 +1,6 @@
-"""The engine: one event in, actions out ([MC-MQDSRP] 3.1.5.1, 3.1.7, 3.2.7, 3.3.7).
+"""The engine: one event in, actions out.
+
+See [MC-MQDSRP] 3.1.5.1, 3.1.7, 3.2.7 and 3.3.7.
 
 Handlers are generators that yield operations (`mqdssm.engines.replication.jobs.Job`). One handler runs at a
 time; later events wait. So no handler sees the unfinished work of another one, and a crash always falls
@@ -93,7 +95,9 @@ _Question: TypeAlias = tuple[str, str, Guid]
 
 
 class ReplicationEngine:
-    """A directory server of [MC-MQDSRP]: PEC, PSC or BSC, without sockets, clock, randomness or directory.
+    """A directory server of [MC-MQDSRP]: PEC, PSC or BSC.
+
+    It is without sockets, clock, randomness or directory.
 
     Args:
         settings: its identity and its limits.
@@ -152,7 +156,9 @@ class ReplicationEngine:
         return self._messages_waiting
 
     def status(self, now: float) -> status.ServerStatus:
-        """Return the state of partitions and neighbours; callable from any thread, each row is consistent.
+        """Return the state of partitions and neighbours.
+
+        It may be called from any thread. Each row is consistent.
 
         Args:
             now: seconds since 1970 by the clock of this server.
@@ -160,7 +166,9 @@ class ReplicationEngine:
         return status.status_of(self._server, now)
 
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
-        """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3), for a service that writes beside this server.
+        """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3).
+
+        It is for a service that writes beside this server.
 
         Returns:
             The number of the next change; MIN if this server does not own the partition, or cannot change it
@@ -199,7 +207,10 @@ class ReplicationEngine:
             self._advance(self._job, None)
 
     def _refuse(self, event: do.Event) -> None:
-        """Refuse a client's request, since the start failed and is to be retried; ignore other events."""
+        """Refuse a client's request; ignore other events.
+
+        The start failed and is to be retried.
+        """
         if isinstance(event, do.ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
 
@@ -246,7 +257,9 @@ def _receive(server: ReplicaState, event: do.Received) -> Job[None]:
 
 
 def _question_of(event: do.Event) -> _Question | None:
-    """Return the key of a sync request (sender, requester, partition); None for other events.
+    """Return the key of a sync request (sender, requester, partition).
+
+    None for other events.
 
     A server without an answer repeats its request. A busy server that answered each copy would fall behind.
     """

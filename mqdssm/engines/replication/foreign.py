@@ -1,4 +1,6 @@
-"""Changes that other programs write into the directory beside this server (decision R112).
+"""Changes that other programs write into the directory (decision R112).
+
+They write beside this server.
 
 Such a change has no number, so that no other server receives it. In a partition of ours it gets a number and
 is propagated like a client's change; in other partitions the operator is warned. A timer starts the store's
@@ -37,13 +39,19 @@ GIVEN_UP_MAX: Final = 10_000
 
 
 def start(server: ReplicaState) -> None:
-    """Start the timer of the first search, which also finds changes from before the start."""
+    """Start the timer of the first search.
+
+    The search also finds changes from before the start.
+    """
     if server.settings.foreign_s > 0:
         server.start_timer(Timer(TimerPurpose.FOREIGN), server.settings.foreign_s)
 
 
 def on_timer(server: ReplicaState, _key: str) -> Job[None]:
-    """Look for changes of other programs; publish those of our partitions, and report others."""
+    """Look for changes of other programs.
+
+    Those of our partitions are published, others are reported.
+    """
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if look.handling:  # that work was given up
         _put_off(look)
@@ -76,7 +84,9 @@ def on_timer(server: ReplicaState, _key: str) -> Job[None]:
 
 
 def _put_off(look: ForeignLook) -> None:
-    """Put off a change whose work was given up: the next search finds it again (decision R165).
+    """Put off a change whose work was given up (decision R165).
+
+    The next search finds it again.
 
     So are the other changes of that kind: each costs a pause, and no search begins while changes wait. They
     come behind all others, and take turns: the one that was given up last comes last.

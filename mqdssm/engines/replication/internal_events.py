@@ -16,7 +16,9 @@ from mqdssm.model.messages import DirectoryChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectsChanged:
-    """Changes of objects were written, with their numbers: ours, or those of another owner (3.1.7.2.3).
+    """Changes of objects were written, with their numbers.
+
+    They are ours, or those of another owner (3.1.7.2.3).
 
     Attributes:
         partition: the partition of the objects.
@@ -44,7 +46,10 @@ class SuccessorNamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoverFailed:
-    """The change that was to name a new authority was not written: this server stays the authority."""
+    """The change that was to name a new authority was not written.
+
+    This server stays the authority.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,6 @@
-"""Jobs: handlers as generators, which yield operations on the directory and get their results.
+"""Jobs: handlers as generators.
+
+They yield operations on the directory and get their results.
 
 A handler reads like the specification ([MC-MQDSRP] 3.2.7) and does no I/O itself.
 """
@@ -36,7 +38,10 @@ def read_object(
     path_name: str | None = None,
     partition_id: Guid | None = None,
 ) -> Job[ops.ObjectRead]:
-    """Read one object of the directory (`mqdssm.engines.replication.operations.ReadObject`)."""
+    """Read one object of the directory.
+
+    See `mqdssm.engines.replication.operations.ReadObject`.
+    """
     operation = ops.ReadObject(
         object_type=object_type, identifier=identifier, path_name=path_name, partition_id=partition_id
     )
@@ -46,7 +51,10 @@ def read_object(
 def list_objects(
     object_type: ObjectType, partition_id: Guid, service: Service = Service.NONE
 ) -> Job[tuple[ops.ObjectRead, ...]]:
-    """Read the objects of a type in a partition; of machines only those with one of some services."""
+    """Read the objects of a type in a partition.
+
+    Of machines, only those with one of some services are read.
+    """
     operation = ops.ListObjects(object_type=object_type, partition_id=partition_id, service=int(service))
     listed = yield from perform(operation, ops.ObjectsListed)
     return listed.objects

@@ -1,4 +1,6 @@
-"""Operations of the engine on its directory: local events of [MS-MQDS], and the persisted state.
+"""Operations of the engine on its directory.
+
+They are local events of [MS-MQDS], and the persisted state.
 
 An operation is a value. A store (`mqdssm.store`) performs it and returns the result that its docstring names.
 A store raises no exception because of the data: it returns a `status`, an HRESULT. It raises `DirectoryError`
@@ -44,14 +46,20 @@ class SavePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovePartition:
-    """Remove a partition's state and tombstones. Its objects, if any, stay. Result: `Done`."""
+    """Remove a partition's state and tombstones.
+
+    Its objects, if any, stay. The result is `Done`.
+    """
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveNeighbor:
-    """Persist a neighbour; its key is (is_bsc, machine name without case). Result: `Done`."""
+    """Persist a neighbour.
+
+    Its key is (is_bsc, machine name without case). The result is `Done`.
+    """
 
     neighbor: DirectoryNeighbor
 
@@ -66,7 +74,9 @@ class RemoveNeighbor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """Complete interrupted changes; find the highest number of objects and tombstones (R15, R103).
+    """Complete interrupted changes; find the highest number (R15, R103).
+
+    It is that of objects and tombstones.
 
     Result: `Recovered`.
     """
@@ -107,7 +117,9 @@ class CreateObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateObject:
-    """Update Directory Object ([MS-MQDS] 3.1.6.4): set the given properties. Result: `ObjectOutcome`.
+    """Update Directory Object ([MS-MQDS] 3.1.6.4).
+
+    It sets the given properties. The result is `ObjectOutcome`.
 
     The object is named by its identifier if there is one, else by its path name.
     """
@@ -122,7 +134,9 @@ class UpdateObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteObject:
-    """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first (R15, R21). Result: `ObjectOutcome`.
+    """Delete Directory Object ([MS-MQDS] 3.1.6.5).
+
+    The tombstone is written first (decisions R15, R21). The result is `ObjectOutcome`.
 
     A machine that still has queues is not deleted: the status is MQ_ERROR, and nothing changes.
     """
@@ -151,7 +165,9 @@ class ObjectOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadObject:
-    """Read Directory Object ([MS-MQDS] 3.1.6.6), by identifier or path name. Result: `ObjectRead`.
+    """Read Directory Object ([MS-MQDS] 3.1.6.6).
+
+    The object is given by identifier or path name. The result is `ObjectRead`.
 
     Attributes:
         object_type: its type.
@@ -168,7 +184,9 @@ class ReadObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRead:
-    """All replicated properties that an object has (column DirectoryChangePropID of 3.2.7.8).
+    """All replicated properties that an object has.
+
+    See the column DirectoryChangePropID of 3.2.7.8.
 
     Attributes:
         status: MQ_OK or MQDS_OBJECT_NOT_FOUND.
@@ -187,7 +205,9 @@ class ObjectRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListObjects:
-    """List objects of a type, for the topology: sites, or machines of a site. Result: `ObjectsListed`.
+    """List objects of a type, for the topology.
+
+    They are sites, or machines of a site. The result is `ObjectsListed`.
 
     Attributes:
         object_type: the type.
@@ -209,7 +229,10 @@ class ObjectsListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HasObjects:
-    """Check whether a partition has any object with a number (placeholders have none). Result: `Answer`."""
+    """Check whether a partition has any object with a number.
+
+    Placeholders have none. The result is `Answer`.
+    """
 
     partition_id: Guid
 
@@ -223,7 +246,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChanges:
-    """Apply changes of one partition, in ascending order, to a replica. Result: `Applied`.
+    """Apply changes of one partition to a replica.
+
+    They are applied in ascending order. The result is `Applied`.
 
     Create (0) and synchronize (3) set the whole object: properties that the change does not name get the
     value they have at creation. A missing object is created, and an object with the identifier is replaced.
@@ -238,7 +263,9 @@ class ApplyChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """Result of applying changes: the number of changes applied, and the first failure.
+    """Result of applying changes: their number, and the first failure.
+
+    Only changes that were applied count.
 
     Attributes:
         count: number of changes from the beginning that are durable, or dropped as known; later ones may be,
@@ -252,7 +279,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupChanges:
-    """Read objects and tombstones of a partition by number, as changes ([MC-MQDSRP] 3.2.7.8, 3.2.7.3).
+    """Read objects and tombstones of a partition by number, as changes.
+
+    See [MC-MQDSRP] 3.2.7.8 and 3.2.7.3.
 
     Result: `ChangesFound`.
 
@@ -276,7 +305,9 @@ class LookupChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesFound:
-    """Changes of commands 3 (whole objects) and 2 (tombstones), without PreviousSeqNumber.
+    """Changes of commands 3 and 2, without PreviousSeqNumber.
+
+    Command 3 has whole objects, command 2 has tombstones.
 
     Attributes:
         changes: in ascending order.
@@ -289,7 +320,10 @@ class ChangesFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeDeletedObjects:
-    """Remove the tombstones of a partition up to a number ([MC-MQDSRP] 3.1.7.2.9). Result: `Done`."""
+    """Remove tombstones of a partition up to a number.
+
+    See [MC-MQDSRP] 3.1.7.2.9. The result is `Done`.
+    """
 
     partition_id: Guid
     up_to: SequenceNumber
@@ -297,21 +331,29 @@ class PurgeDeletedObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkPartition:
-    """Reset Directory Partition 1: number all objects and tombstones MIN (3.3.7.10). Result: `Done`."""
+    """Reset Directory Partition 1 (3.3.7.10).
+
+    All objects and tombstones get the number MIN. The result is `Done`.
+    """
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPartition:
-    """Reset Directory Partition 2: remove objects and tombstones that have MIN (3.3.7.11). Result: `Done`."""
+    """Reset Directory Partition 2 (3.3.7.11).
+
+    Objects and tombstones that have MIN are removed. The result is `Done`.
+    """
 
     partition_id: Guid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindForeign:
-    """Find objects that another program has changed or created (decision R112). Result: `ForeignFound`.
+    """Find objects that another program has changed or created (R112).
+
+    The result is `ForeignFound`.
 
     A search begins with an empty `after` and continues until `ForeignFound.reached` is empty. An object that
     has been numbered since is not found again. If the answer is lost, repeating the operation finds the same
@@ -375,7 +417,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """Result of any operation that met an entry which no server of this kind has written (R83).
+    """Failed operation of any kind, because of a damaged entry (decision R83).
+
+    No server of this kind has written the entry.
 
     Attributes:
         reason: the entry, and what is wrong with it.

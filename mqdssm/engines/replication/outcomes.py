@@ -1,4 +1,7 @@
-"""Outcomes of change requests, kept for later copies of the requests (decisions R33, R157)."""
+"""Outcomes of change requests (decisions R33, R157).
+
+They are kept for later copies of the requests.
+"""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -15,7 +18,9 @@ SentKey: TypeAlias = tuple[str, str, int]
 
 @dataclass(slots=True)
 class RequestOutcomes:
-    """Statuses by sender and request, oldest first; the sender with the most outcomes loses its oldest first.
+    """Statuses by sender and request, oldest first.
+
+    The sender with the most outcomes loses its oldest first.
 
     Otherwise one sender with many requests would displace the outcomes of all others.
 

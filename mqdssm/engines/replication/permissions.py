@@ -1,4 +1,7 @@
-"""Permissions of directory servers to request changes, and to use a name (decisions R105, R107)."""
+"""Permissions to request changes and to use a name (decisions R105, R107).
+
+They concern directory servers.
+"""
 
 from typing import Final
 
@@ -20,7 +23,10 @@ _OF_SERVER: Final = frozenset({Propid.QM_PATHNAME, Propid.QM_SIGN_PK})
 
 
 def is_named(partition: Partition, sender: str) -> Job[bool]:
-    """Return True if a site's object in the enterprise partition names a machine as its PSC."""
+    """Return True if a site's object names a machine as its PSC.
+
+    It is the object in the enterprise partition.
+    """
     if partition.id == PEC_PARTITION_ID:
         return False
     site_object = yield from read_object(
@@ -45,7 +51,10 @@ def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Rec
 
 
 def _may_use_name(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
-    """Return True if a machine may ask in a requester's name: its own, or that of a BSC of its site."""
+    """Return True if a machine may ask in a requester's name.
+
+    The name is its own, or that of a BSC of its site.
+    """
     name = message.requester_name
     if (yield from is_own_name(server, name, sender)):
         return True
@@ -66,7 +75,10 @@ def _is_predecessor(partition: Partition, sender: str) -> Job[bool]:
 
 
 def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
-    """Return True if a name is that of a BSC in a site whose PSC is the given machine."""
+    """Return True if a name is that of a BSC of a PSC's site.
+
+    The given machine is the PSC.
+    """
     for home in list(server.partitions.values()):
         if not home.record.owned and key_of(home.record.authority_name) == key_of(sender):
             machine = yield from read_object(ObjectType.MACHINE, path_name=name, partition_id=home.id)
@@ -80,7 +92,9 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
 
 
 def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
-    """Return True if a name may be a machine's own: its known name, or a name that no known machine has.
+    """Return True if a name may be a machine's own.
+
+    It is its known name, or a name that no known machine has.
 
     A new name of the machine, or the BSC of a requesting PSC, may not have reached our directory yet.
     """
@@ -100,7 +114,9 @@ def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
 
 
 def _may_change(server: ReplicaState, message: ChangeRequestMessage, event: Received) -> Job[bool]:
-    """Return True if a server may request a change: roles are changed only by the servers concerned.
+    """Return True if a server may request a change.
+
+    Only the servers concerned may change roles.
 
     Else a server could make itself, or a machine of its own, the authority of another partition.
     """
@@ -173,7 +189,10 @@ def _is_itself(identifier: Guid | None, stored_properties: Properties, event: Re
 
 
 def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender: str) -> Job[bool]:
-    """Return True if a property is not given, or is a name that the sender may call its own."""
+    """Return True if a property is absent, or a name of the sender.
+
+    The sender may call such a name its own.
+    """
     if props.get_value(properties, propid) is None:
         return True
     return (yield from is_own_name(server, props.get_text(properties, propid) or "", sender))

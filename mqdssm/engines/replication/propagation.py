@@ -1,4 +1,7 @@
-"""Changes and sequence numbers that neighbours are sent ([MC-MQDSRP] 3.3.7.2, 3.3.6.1)."""
+"""Changes and sequence numbers that neighbours are sent.
+
+See [MC-MQDSRP] 3.3.7.2 and 3.3.6.1.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -16,7 +19,10 @@ _NO_NUMBERS: Final = SeqNumberHeader()
 
 
 def enqueue(server: ReplicaState, neighbors: Iterable[Neighbor], change: DirectoryChange) -> None:
-    """Queue a change for neighbours; if too many are queued, the neighbour has to synchronize."""
+    """Queue a change for neighbours.
+
+    If too many are queued, the neighbour has to synchronize.
+    """
     for neighbor in neighbors:
         if len(neighbor.available) < server.settings.available_max:
             neighbor.available.append(change)
@@ -51,7 +57,10 @@ def send_to_all(server: ReplicaState) -> None:
 
 
 def send(server: ReplicaState, neighbor: Neighbor) -> None:
-    """Send Change Propagation (3.3.7.2): the neighbour's waiting changes, and at intervals our numbers."""
+    """Send Change Propagation (3.3.7.2).
+
+    It has the neighbour's waiting changes, and at intervals our numbers.
+    """
     header = _NO_NUMBERS
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
     if since is None or not 0 <= since < server.settings.header_s:  # the clock may be set back
@@ -108,7 +117,10 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
 
 
 def _intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
-    """Yield partitions that are ours, being handed over, or the neighbour's: it may not know yet (R38)."""
+    """Yield partitions whose numbers other sites are sent (decision R38).
+
+    They are ours, being handed over, or the neighbour's, which it may not know yet.
+    """
     for partition in server.partitions.values():
         is_authority = key_of(partition.record.authority_name) == key_of(neighbor.name)
         handed_over = partition.id == server.settings.site_id and server.is_retiring

@@ -1,4 +1,7 @@
-"""Properties of objects and changes: identifiers, values, and estimated sizes on the wire."""
+"""Properties of objects and changes.
+
+They are identifiers, values, and estimated sizes on the wire.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -79,7 +82,10 @@ def object_change(
     number: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """Return an object as a change of command 3 ([MC-MQDSRP] 3.2.7.8), with its GUID if it is empty."""
+    """Return an object as a change of command 3 ([MC-MQDSRP] 3.2.7.8).
+
+    If there are no other properties, the change has the GUID of the object.
+    """
     without = tuple(pair for pair in properties if pair[0] != IDENTIFIERS[object_type])
     return DirectoryChange(
         command=Command.SYNC,
@@ -114,7 +120,10 @@ def deletion(
 
 
 def type_of(change: DirectoryChange) -> ObjectType | None:
-    """Return the type of the object that a change is about (3.1.7.2.3); None if it is unknown."""
+    """Return the type of the object that a change is about (3.1.7.2.3).
+
+    None if it is unknown.
+    """
     if change.command is not Command.DELETE:
         return change.object_type
     value = change.get(Propid.D_OBJTYPE)
@@ -122,7 +131,10 @@ def type_of(change: DirectoryChange) -> ObjectType | None:
 
 
 def size_of_change(change: DirectoryChange) -> int:
-    """Estimate the octets of a directory change ([MC-MQDSRP] 2.2.4), rather too high than too low."""
+    """Estimate the octets of a directory change ([MC-MQDSRP] 2.2.4).
+
+    The estimate is rather too high than too low.
+    """
     name = 2 * len(change.path_name or "")
     sizes = [size_of(value) for _, value in change.properties]
     return _CHANGE_BYTES + name + _PROPERTY_BYTES * len(sizes) + sum(sizes)

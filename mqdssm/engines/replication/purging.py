@@ -37,18 +37,27 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def _lowest_acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
-    """Return the number that all other PSCs have acknowledged; without PSCs the last number."""
+    """Return the number that all other PSCs have acknowledged.
+
+    Without PSCs it is the last number.
+    """
     acked = [psc.record.acked_of(partition.id) for psc in server.pscs.values()]
     return min(acked, default=partition.last)
 
 
 def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumber) -> bool:
-    """Return True if a PSC's acknowledged number is so low that purging waits for this PSC."""
+    """Return True if purging waits for a PSC.
+
+    The number that the PSC acknowledged is that low.
+    """
     return last - acked > settings.purge_buffer + settings.ack_interval
 
 
 def _warn_of_silent_pscs(server: ReplicaState, partition: Partition) -> None:
-    """Warn of PSCs without acknowledgements for which tombstones are kept: the directory grows."""
+    """Warn of PSCs without acknowledgements for which tombstones are kept.
+
+    The directory grows.
+    """
     if not partition.record.owned:
         return
     for neighbor in server.pscs.values():

@@ -1,4 +1,6 @@
-"""Sequence numbers that other servers report, and the reactions to them (decisions R37, R39, R46, R72, R107).
+"""Sequence numbers that other servers report, and the reactions to them.
+
+See decisions R37, R39, R46, R72 and R107.
 
 A higher number than ours is a claim that proves nothing. For another owner's partition it is a reason to ask
 the servers that we trust. A partition of ours is given up only if the enterprise or the operator says so:
@@ -32,7 +34,10 @@ def receive(
 
 
 def _send_number(server: ReplicaState, partition: Partition, sender: str) -> None:
-    """Send a server our number of a partition at once, since its number is lower (decisions R37, R39)."""
+    """Send a server our number of a partition at once (decisions R37, R39).
+
+    The server's number is lower.
+    """
     numbers = PartitionSeqNumbers(
         partition_id=partition.id,
         last_seq_number=partition.last,
@@ -52,7 +57,10 @@ def _is_neighbor(server: ReplicaState, sender: str) -> bool:
 def receive_claim(
     server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str
 ) -> Job[None]:
-    """Handle the claim of a machine to have a number of a partition; ignore a number that we have."""
+    """Handle the claim of a machine to have a number of a partition.
+
+    A number that we have is ignored.
+    """
     if number <= partition.last:
         return
     if not partition.record.owned:
@@ -64,7 +72,10 @@ def receive_claim(
 
 
 def _request_changes(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
-    """Ask the claimant if it is trusted; else ask the usual server, and the PEC (R46, R72)."""
+    """Ask the claimant for changes if it is trusted (decisions R46, R72).
+
+    Else ask the usual server, and the PEC.
+    """
     if trust.accepts(server, partition, sender) or trust.is_other_source(server, partition, sender):
         is_highest = number > partition.known_number
         partition.known_number = max(partition.known_number, number)
@@ -81,7 +92,10 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
 
 
 def _ask_pec(server: ReplicaState) -> None:
-    """Ask the PEC for news of the enterprise partition, which names the PSC of each site."""
+    """Ask the PEC for news of the enterprise partition.
+
+    That partition names the PSC of each site.
+    """
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
         return
@@ -92,7 +106,10 @@ def _ask_pec(server: ReplicaState) -> None:
 
 
 def _warn_of_claim(server: ReplicaState, partition: Partition, number: SequenceNumber, sender: str) -> None:
-    """Warn the operator once: our directory may be an older copy, or the claim is false."""
+    """Warn the operator once of a claim.
+
+    Our directory may be an older copy, or the claim is false.
+    """
     key = key_of(sender)
     if key not in partition.claimants:
         partition.claimants.add(key)

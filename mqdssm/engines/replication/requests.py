@@ -1,4 +1,6 @@
-"""Change requests of our clients and of other servers, and their way to the authority.
+"""Change requests and their way to the authority.
+
+They come from our clients and from other servers.
 
 [MC-MQDSRP] 3.1.7.1.1, 3.2.7.2, 3.2.7.6, 3.3.7.1, 3.3.7.6, 3.3.7.8, 3.3.7.9.
 """
@@ -85,7 +87,10 @@ def _change_of_event(event: ChangeObject, properties: msg.Properties) -> msg.Dir
 def request_update(
     server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: msg.Properties
 ) -> None:
-    """Request an update of an object from its authority, without waiting for the reply."""
+    """Request an update of an object from its authority.
+
+    It does not wait for the reply.
+    """
     change = msg.DirectoryChange(
         command=msg.Command.UPDATE,
         guid_identifier=identifier,
@@ -135,7 +140,10 @@ def _forward(server: ReplicaState, message: msg.ChangeRequestMessage, request: P
 
 
 def _wait_s(server: ReplicaState, next_hop: str, partition: Partition | None) -> float:
-    """Return the timeout of a reply: longer if the next hop is not the authority (3.3.7.1 <11>)."""
+    """Return the timeout of a reply (3.3.7.1 <11>).
+
+    It is longer if the next hop is not the authority.
+    """
     direct = partition is not None and key_of(partition.record.authority_name) == key_of(next_hop)
     return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
 
@@ -177,7 +185,10 @@ def receive(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str
 
 
 def is_known_request(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str) -> bool:
-    """Return True if a request is dropped, under way or answered, whatever its sender is allowed."""
+    """Return True if a request is dropped, under way or answered.
+
+    It does not matter what its sender is allowed.
+    """
     key = _request_key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
     is_copy = waiting is not None and key_of(waiting.sender) == key_of(sender)
@@ -185,14 +196,20 @@ def is_known_request(server: ReplicaState, message: msg.ChangeRequestMessage, se
 
 
 def answer_request(server: ReplicaState, message: msg.ChangeRequestMessage, status: int, sender: str) -> None:
-    """Answer a request, and keep the status for later copies of it (decisions R33, R61, R119)."""
+    """Answer a request (decisions R33, R61, R119).
+
+    The status is kept for later copies of the request.
+    """
     key = _request_key(message.requester_name, message.request_identifier)
     _keep_outcome(server, key, status, sender)
     _send_reply(server, message, status, sender)
 
 
 def _requested_change(change: msg.DirectoryChange) -> ChangeRequest | None:
-    """Return the change that a request asks for; None for a type that cannot be changed."""
+    """Return the change that a request asks for.
+
+    None for a type that cannot be changed.
+    """
     kind = type_of(change)
     scope = msg.Scope.ENTERPRISE
     if change.command is msg.Command.DELETE and change.get(Propid.D_SCOPE) == msg.Scope.SITE:
@@ -229,7 +246,10 @@ def on_forget_timer(server: ReplicaState, _key: str) -> None:
 
 
 def begin_quiet_time(server: ReplicaState) -> None:
-    """Drop requests of others for a while: their outcomes from before our start are lost (R33)."""
+    """Drop requests of others for a while (decision R33).
+
+    Their outcomes from before our start are lost.
+    """
     server.is_quiet = True
     server.start_timer(Timer(TimerPurpose.QUIET), QUIET_S)
 
@@ -240,7 +260,10 @@ def on_quiet_timer(server: ReplicaState, _key: str) -> None:
 
 
 def _send_reply(server: ReplicaState, message: msg.ChangeRequestMessage, status: int, sender: str) -> None:
-    """Send Change Reply (3.2.7.6) to the sender of the request, which is the requester or its PSC."""
+    """Send Change Reply (3.2.7.6) to the sender of the request.
+
+    The sender is the requester or its PSC.
+    """
     reply = msg.ChangeReplyMessage(
         site_id=server.settings.site_id,
         request_identifier=message.request_identifier,
@@ -298,7 +321,9 @@ def _answer(server: ReplicaState, request: PendingRequest, status: int) -> None:
 
 
 def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Job[None]:
-    """Handle Propagate Directory Change (3.1.7.1.2) of a service that writes beside this server.
+    """Handle Propagate Directory Change (3.1.7.1.2).
+
+    It comes from a service that writes beside this server.
 
     A number that was given to another change meanwhile is refused. The service then writes the object again
     with the next number, since other servers drop changes with a number that they know.

@@ -1,4 +1,6 @@
-"""Roles and names of this server in the objects: its machine, the PSC of its site, and the PEC.
+"""Roles and names of this server in the objects.
+
+The objects are its machine, the PSC of its site, and the PEC.
 
 The authority of a partition writes its name into the object that names the authority. A name is written again
 until its partition's owner has accepted it.
@@ -38,7 +40,10 @@ def read_enterprise() -> Job[ops.ObjectRead | None]:
 
 
 def write_roles(server: ReplicaState) -> Job[None]:
-    """Write our role and name into the objects: our machine, the PSC of our site, the PEC."""
+    """Write our role and name into the objects.
+
+    They are our machine, the PSC of our site, and the PEC.
+    """
     site = server.site
     waits = False
     if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
@@ -62,7 +67,10 @@ def write_roles(server: ReplicaState) -> Job[None]:
 
 
 def _persist_pec_name(server: ReplicaState, enterprise: Partition) -> Job[None]:
-    """Persist our name as the PEC's once the enterprise has it; until then another name means a handover."""
+    """Persist our name as the PEC's once the enterprise has it.
+
+    Until then, another name means a handover.
+    """
     if not enterprise.record.owned or enterprise.record.authority_name == server.name:
         return
     enterprise_object = yield from read_enterprise()
@@ -122,7 +130,9 @@ def _write_name(
 
 
 def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
-    """Set the roles of the site's machines: this server is its PSC, the others are BSCs.
+    """Set the roles of the site's machines.
+
+    This server is its PSC, the others are BSCs.
 
     Returns:
         MQ_OK; else the status of the last update that failed.

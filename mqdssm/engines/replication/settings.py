@@ -7,7 +7,10 @@ from mqdssm.model.guid import Guid
 
 
 class Role(StrEnum):
-    """Role of a server at its first start; later its persisted state counts ([MC-MQDSRP] 1.3.1.1)."""
+    """Role of a server at its first start ([MC-MQDSRP] 1.3.1.1).
+
+    Later its persisted state counts.
+    """
 
     PEC = "PEC"
     PSC = "PSC"

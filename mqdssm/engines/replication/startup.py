@@ -1,4 +1,7 @@
-"""Start of a server ([MC-MQDSRP] 3.1.3, 3.3.3), also after a crash (decision R14)."""
+"""Start of a server, also after a crash (decision R14).
+
+See [MC-MQDSRP] 3.1.3 and 3.3.3.
+"""
 
 from mqdssm.engines.replication import (
     authority,
@@ -20,7 +23,10 @@ from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
 
 
 def start(server: ReplicaState, _event: Started) -> Job[None]:
-    """Initialize the state, the neighbours and the timers, and ask for missed changes."""
+    """Initialize the state, neighbours and timers.
+
+    Missed changes are asked for.
+    """
     state = yield from perform(LoadState(), PersistedState)
     if state.partitions:
         requests.begin_quiet_time(server)
@@ -42,7 +48,10 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
 
 
 def _load_state(server: ReplicaState, state: PersistedState) -> Job[None]:
-    """Do Replication State Initialization (3.1.3.1) and Directory Neighbor Initialization (3.1.3.2)."""
+    """Initialize replication state (3.1.3.1) and neighbours (3.1.3.2).
+
+    The events are Replication State Initialization and Directory Neighbor Initialization.
+    """
     for record in state.partitions:
         server.partitions[record.partition_id] = Partition.of(record)
     for neighbor in state.neighbors:

@@ -1,4 +1,6 @@
-"""State of a directory server at run time ([MC-MQDSRP] 3.1.1), and output methods for its handlers.
+"""State of a directory server at run time ([MC-MQDSRP] 3.1.1).
+
+It also has output methods for the server's handlers.
 
 Handlers are jobs (`mqdssm.engines.replication.jobs`). They record messages, timers and replies with methods
 of `ReplicaState`.
@@ -40,7 +42,9 @@ def key_of(machine_name: str) -> str:
 
 @dataclass(slots=True)
 class Partition:
-    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3): its persisted and its other state.
+    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3).
+
+    It has its persisted and its other state.
 
     Attributes:
         record: the persisted part.
@@ -107,7 +111,10 @@ class Partition:
 
     @contextmanager
     def numbering(self) -> Iterator[None]:
-        """Mark the partition as unfinished if a numbered change or its effects end with an exception."""
+        """Mark the partition as unfinished if the block ends with an exception.
+
+        The block writes a numbered change and its effects.
+        """
         try:
             yield
         except BaseException:  # `GeneratorExit` if the work is given up (decision R83)
@@ -310,7 +317,10 @@ class ReplicaState:
         self._send(destination, message, REPLICATION_TIMEOUT_S, REPLICATION_PRIORITY, acks=acks)
 
     def send_soon(self, destination: str, message: ReplicationMessage) -> None:
-        """Send a message of a change request, with a short lifetime and high priority (3.3.7.1, 3.2.7.6)."""
+        """Send a message of a change request (3.3.7.1, 3.2.7.6).
+
+        It has a short lifetime and high priority.
+        """
         self._send(destination, message, REQUEST_TIMEOUT_S, REQUEST_PRIORITY, acks=True)
 
     def _send(
@@ -330,7 +340,10 @@ class ReplicaState:
         self._send(destination, message, REQUEST_TIMEOUT_S, REPLICATION_PRIORITY, acks=True)
 
     def finish_later(self, partition: Partition) -> None:
-        """Block changes of a partition until it is recovered, and start the timer for it (decision R103)."""
+        """Block changes of a partition until it is recovered (decision R103).
+
+        The timer for the recovery is started.
+        """
         partition.is_unfinished = True
         self.start_timer(Timer(TimerPurpose.AGAIN), FINISH_S)
 
@@ -354,7 +367,10 @@ class ReplicaState:
 
 
 def authorities(server: ReplicaState) -> list[str]:
-    """Return the authorities of all partitions except this server; the PEC comes first."""
+    """Return the authorities of all partitions except this server.
+
+    The PEC comes first.
+    """
     named = (server.partitions[PEC_PARTITION_ID], *server.partitions.values())
     names = {key_of(partition.record.authority_name): partition.record.authority_name for partition in named}
     return [name for key, name in names.items() if key and not server.is_me(name)]

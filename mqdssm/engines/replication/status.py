@@ -1,4 +1,6 @@
-"""Status of a directory server for people and metrics: its partitions and its neighbours.
+"""Status of a directory server for people and metrics.
+
+It shows its partitions and its neighbours.
 
 Reading the status changes nothing. Numbers are sequence numbers, or differences of them.
 """
@@ -98,7 +100,9 @@ class ServerStatus:
 
 
 def status_of(server: ReplicaState, now: float) -> ServerStatus:
-    """Return the state of partitions and neighbours of a server, without changing anything.
+    """Return the state of a server's partitions and neighbours.
+
+    Nothing is changed.
 
     Args:
         server: a server, which may be running in another thread.

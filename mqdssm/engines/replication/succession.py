@@ -1,4 +1,6 @@
-"""Authorities of partitions, and handing over to another server (decisions R38, R39, R43).
+"""Authorities of partitions, and handing over to another server.
+
+See decisions R38, R39 and R43.
 
 A site is handed over by the last number that its authority gives: an update that makes another machine of
 the site its PSC. A replica that has applied that number has all earlier ones, so that the successor knows
@@ -40,7 +42,10 @@ def become_bsc(server: ReplicaState, site: Partition) -> None:
 
 
 def is_adopting(server: ReplicaState, site: Partition) -> bool:
-    """Return True if a new PSC must first take existing changes of its own partition from others (R43)."""
+    """Return True if a new PSC still lacks changes of its partition (R43).
+
+    It must first take existing changes from others.
+    """
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
         server.settings.role is not Role.BSC
@@ -51,7 +56,10 @@ def is_adopting(server: ReplicaState, site: Partition) -> bool:
 
 
 def is_retiring(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> bool:
-    """Return True if our site is handed over, unknown to the enterprise: we still serve neighbours."""
+    """Return True if our site is handed over, unknown to the enterprise.
+
+    We still serve neighbours.
+    """
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
         return False
@@ -60,7 +68,10 @@ def is_retiring(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> bool:
 
 
 def complete_handovers(server: ReplicaState) -> Job[None]:
-    """Complete handovers that a crash interrupted, and record a new name of ours, at start."""
+    """Complete handovers that a crash interrupted, at start.
+
+    A new name of ours is recorded as well.
+    """
     site = server.partitions.get(server.settings.site_id)
     if site is not None:
         yield from complete_handover(server, site)
@@ -89,7 +100,10 @@ def complete_handover(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | None]:
-    """Return the machine that got the site before a crash; ignore objects older than a take-over."""
+    """Return the machine that got the site before a crash.
+
+    Objects older than a take-over are ignored.
+    """
     controllers = yield from server_roles.read_other_controllers(server, site)
     for controller in controllers:
         name = get_text(controller.properties or (), Propid.QM_PATHNAME)
@@ -99,7 +113,10 @@ def _find_site_successor(server: ReplicaState, site: Partition) -> Job[str | Non
 
 
 def _find_new_pec(server: ReplicaState, enterprise: Partition) -> Job[str | None]:
-    """Return the machine that got the enterprise before a crash; None if there was no handover."""
+    """Return the machine that got the enterprise before a crash.
+
+    None if there was no handover.
+    """
     enterprise_object = yield from server_roles.read_enterprise()
     pec_name = (
         get_text(enterprise_object.properties or (), Propid.E_PECNAME)
@@ -125,7 +142,10 @@ def on_successor_named(server: ReplicaState, event: SuccessorNamed) -> Job[None]
 
 
 def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
-    """Give up ownership of a partition after our last number, in favour of the successor."""
+    """Give up ownership of a partition after our last number.
+
+    The successor becomes the owner.
+    """
     server.note("handed over", f"partition {partition.id} to {successor}")
     yield from server.save(partition, owned=False, authority_name=successor, last=partition.last)
     if partition.id == server.settings.site_id:
@@ -135,7 +155,10 @@ def hand_over(server: ReplicaState, partition: Partition, successor: str) -> Job
 
 
 def follow_authority(server: ReplicaState, partition: Partition, successor: str) -> Job[None]:
-    """Record the new authority of another owner's partition, and repeat the requests to the old one."""
+    """Record the new authority of another owner's partition.
+
+    The requests to the old one are repeated.
+    """
     yield from server.save(partition, authority_name=successor)
     partitions = [partition]
     is_home = partition.id == server.settings.site_id and server.is_bsc and not server.is_me(successor)
@@ -152,7 +175,9 @@ def follow_authority(server: ReplicaState, partition: Partition, successor: str)
 
 
 def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
-    """Give up a partition of ours: a trusted server has numbers that we never gave (decisions R39, R107).
+    """Give up a partition of ours (decisions R39, R107).
+
+    A trusted server has numbers that we never gave.
 
     This server was replaced while it was off, or restored from an old copy. It becomes a replica of the
     sender. Its own recent numbers may be used for other changes there, so that everything is synchronized
@@ -169,7 +194,9 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
 
 
 def disown_restored(server: ReplicaState) -> Job[None]:
-    """Give up ownership at start with an older copy of our directory: others may know more (decision R70).
+    """Give up ownership at start with an older copy (decision R70).
+
+    Others may know more than this copy of our directory.
 
     We own nothing until another server has reported its numbers; then we own it again, if the objects still
     name us. It is persisted that our copy does not end with a handover, as the next start may be soon
@@ -187,7 +214,9 @@ def disown_restored(server: ReplicaState) -> Job[None]:
 
 
 def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
-    """Become the authority of a partition if its last change names us and we have all changes.
+    """Become the authority of a partition if its last change names us.
+
+    We must have all changes.
 
     Args:
         server: the state of this server.
@@ -219,7 +248,10 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
 
 
 def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.ObjectRead | None]:
-    """Return the object of a partition that names us as its authority, rightly or not; None if none does."""
+    """Return the object of a partition that names us as its authority.
+
+    It names us rightly or not. None if no object does.
+    """
     if partition.id == server.settings.site_id:
         machine = yield from server_roles.read_own_machine(server)
         return machine if has_role(machine.properties or (), CONTROLLER) else None
@@ -233,7 +265,9 @@ def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.Ob
 
 
 def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.ObjectRead) -> bool:
-    """Return True if a partition was just handed over to us: our copy ends with that change (decision R140).
+    """Return True if a partition was just handed over to us (decision R140).
+
+    Our copy ends with that change.
 
     Then its predecessor confirms whether we have all. Else we were its authority before, and lost later
     changes.
@@ -243,7 +277,9 @@ def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.Obje
 
 
 def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.ObjectRead) -> Job[bool]:
-    """Return True if the enterprise names us as PEC: by our name, or by the PSC name in our site's object.
+    """Return True if the enterprise names us as PEC.
+
+    It gives our name, or the PSC name in our site's object.
 
     A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
     PEC: the operator does. If the machine of that name no longer exists, we become PEC with a gap of numbers
@@ -266,7 +302,9 @@ def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.Ob
 
 
 def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
-    """Handle a reply without news: the replica may now be ours by right (decision R43).
+    """Handle a reply without news (decision R43).
+
+    The replica may now be ours by right.
 
     It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
     themselves.
@@ -294,19 +332,27 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
 
 
 def _confirming_key(server: ReplicaState, partition: Partition) -> str:
-    """Return the key of the server whose answers make our copy whole: the authority, or a BSC's PSC."""
+    """Return the key of the server whose answers make our copy whole.
+
+    It is the authority, or a BSC's PSC.
+    """
     return key_of(server.psc_name or partition.record.authority_name)
 
 
 def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: bool) -> Job[None]:
-    """Record that the authority confirmed the partition as whole; a new copy then counts as complete."""
+    """Record that the authority confirmed the partition as whole.
+
+    A new copy then counts as complete.
+    """
     partition.is_settled = partition.is_settled or is_confirmed
     if partition.is_settled and partition.record.is_new and not partition.is_doubted:
         yield from server.save(partition, is_new=False)
 
 
 def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Ask a BSC of our site, or the PEC, for its changes of a partition that was ours (decision R104).
+    """Ask others for changes of a partition that was ours (decision R104).
+
+    They are a BSC of our site, or the PEC.
 
     BSCs receive our changes first. Changes that only a BSC has are lost once we continue with a gap of
     numbers. The PEC may have a handover that our PSC has not received (decision R170).
@@ -343,13 +389,19 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
 
 
 def _is_empty(partition: Partition) -> Job[bool]:
-    """Return True if a site has lost all its objects, with the machine that would name us (decision R86)."""
+    """Return True if a site has lost all its objects (decision R86).
+
+    The machine that would name us is lost with them.
+    """
     answer = yield from perform(ops.HasObjects(partition_id=partition.id), ops.Answer)
     return not answer.yes
 
 
 def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
-    """Become the owner: with the next number if we saw the last one arrive, else with a gap (R38, R43)."""
+    """Become the owner (decisions R38, R43).
+
+    If we saw the last number arrive, go on with the next one, else with a gap.
+    """
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.is_doubted or not partition.is_settled) and partition.last > MIN
     yield from _take_ownership(server, partition, ahead=ahead)
@@ -364,7 +416,10 @@ def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
 
 
 def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) -> Job[None]:
-    """Become the owner; `ahead` skips so many numbers that all others synchronize in full."""
+    """Take ownership of a partition.
+
+    `ahead` skips so many numbers that all others synchronize in full.
+    """
     if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
         yield from authority.recover_partition(server, partition)
     last = partition.last.plus(GAP) if ahead else partition.last
@@ -393,7 +448,9 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
 
 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
-    """Make this server the authority of a partition whose authority is lost, as the operator says.
+    """Make this server the authority of a partition, as the operator says.
+
+    Its former authority is lost.
 
     Changes that the lost server acknowledged and did not send to us are lost. Every other server gets the
     whole partition from us.

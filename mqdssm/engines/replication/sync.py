@@ -21,7 +21,10 @@ FULL_SYNC_TRIES: Final = 6
 
 
 def on_timer(server: ReplicaState, key: str) -> Job[None]:
-    """Repeat a request without a reply; first redo a failed step of a full synchronization (R83)."""
+    """Repeat a request without a reply.
+
+    First, a failed step of a full synchronization is done again (decision R83).
+    """
     partition = server.partitions.get(Guid.parse(key))
     if partition is not None and not partition.record.owned:
         partition.is_asking = False
@@ -31,7 +34,10 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
 
 
 def _other_source(server: ReplicaState, partition: Partition) -> str:
-    """Return the server to ask after a timeout: at every second try another trusted one (R46, R71)."""
+    """Return the server to ask after a timeout (decisions R46, R71).
+
+    At every second timeout, another trusted one is tried.
+    """
     sources = trust.other_sources(server, partition)
     if not sources or partition.tries % 2:
         return ""
@@ -88,7 +94,9 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
 def _after_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
-    """Ask until a reply has nothing new: changes that came in order meanwhile need no further request (R109).
+    """Ask until a reply has nothing new (decision R109).
+
+    Changes that came in order meanwhile need no further request.
 
     A reply without new changes may be cut short, if its changes had come already: more may follow it.
     """
@@ -104,7 +112,10 @@ def _after_reply(
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
-    """Return the number up to which a reply is complete; MAX stands for its last change (3.2.7.3)."""
+    """Return the number up to which a reply is complete (3.2.7.3).
+
+    MAX stands for its last change.
+    """
     if message.to_seq_number < MAX:
         return message.to_seq_number
     return max((change.seq_number for change in message.directory_changes), default=MIN)
@@ -122,7 +133,9 @@ def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) 
 
 
 def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
-    """Return True if the sender of a last reply may lack changes of a source before it (decision R166).
+    """Return True if the sender of a last reply may lack changes (R166).
+
+    They are changes of a source before it.
 
     What these changes moved behind the sender's last number was sent by neither of them.
     """
@@ -165,7 +178,10 @@ def _after_sync0_reply(
 
 
 def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
-    """Handle Already Purged (3.3.7.7): missed changes are purged; synchronize in full (3.3.7.10)."""
+    """Handle Already Purged (3.3.7.7).
+
+    Missed changes are purged, so synchronize in full (3.3.7.10).
+    """
     partition = server.partitions[message.partition_id]
     purged = message.purged_seq_number
     if partition.last >= purged or partition.record.purged >= purged:
@@ -192,7 +208,10 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
 
 
 def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
-    """Return why a partition cannot be synchronized in full from another server; empty if it can."""
+    """Return why a partition cannot be synchronized in full.
+
+    It concerns another server as the source. Empty if it can be used.
+    """
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"
     upstream = server.upstream(partition)

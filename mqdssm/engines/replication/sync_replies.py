@@ -11,7 +11,9 @@ from mqdssm.model.seqnum import SequenceNumber
 
 
 def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) -> Job[None]:
-    """Handle Sync Request (3.2.7.3): reply with all changes behind a number, up to the size of a message.
+    """Handle Sync Request (3.2.7.3).
+
+    Reply with all changes behind a number, up to the size of a message.
 
     Neither ToSeqNumber (decision R32) nor the scope (decision R41) limits the reply.
     """
@@ -66,7 +68,10 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
 def chain_changes(
     changes: tuple[msg.DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
 ) -> tuple[msg.DirectoryChange, ...]:
-    """Return ascending changes with PreviousSeqNumber set to the number before each (decision R6)."""
+    """Return ascending changes with PreviousSeqNumber set (decision R6).
+
+    It is the number before each change.
+    """
     chain = []
     previous = start
     for change in changes:

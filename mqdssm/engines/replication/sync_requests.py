@@ -1,4 +1,6 @@
-"""Our synchronization requests, and the begin of a full synchronization ([MC-MQDSRP] 3.3.7.3, 3.3.7.10).
+"""Our synchronization requests, and the begin of a full synchronization.
+
+See [MC-MQDSRP] 3.3.7.3 and 3.3.7.10.
 
 A request always asks for all changes behind our LastSeqNumber (decision R32), and is repeated until no more
 come. Each step of a full synchronization is persisted before the next, and resumed at start (decision R14).
@@ -84,7 +86,9 @@ def finish(server: ReplicaState, partition: Partition) -> None:
 
 
 def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
-    """Begin a full synchronization (3.3.7.10), which removes objects that no reply contains.
+    """Begin a full synchronization (3.3.7.10).
+
+    It removes objects that no reply contains.
 
     Args:
         server: the state of this server.

@@ -1,4 +1,6 @@
-"""Sites, their controllers, and the resulting neighbours ([MC-MQDSRP] 3.1.7.2.5-8, 3.1.7.2.10-12).
+"""Sites, their controllers, and the resulting neighbours.
+
+See [MC-MQDSRP] 3.1.7.2.5-8 and 3.1.7.2.10-12.
 
 The objects name the servers. The collections of neighbours are derived from the objects, at each start,
 too. So a crash between writing an object and a neighbour loses neither (decision R36).
@@ -39,7 +41,10 @@ def derive_neighbors(server: ReplicaState) -> Job[None]:
 
 
 def _follow_site(server: ReplicaState, site: ops.ObjectRead, partition: Partition) -> Job[None]:
-    """Record the new PSC of a site if a crash came after its object was written (R127)."""
+    """Record the new PSC of a site after a crash (decision R127).
+
+    The crash came after the site's object was written.
+    """
     enterprise = server.enterprise
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
         return
@@ -166,7 +171,10 @@ def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[
 
 
 def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]:
-    """Update the topology after changes have been written; BSCs are sent changes of it at once."""
+    """Update the topology after changes have been written.
+
+    BSCs are sent changes of the topology at once.
+    """
     partition = event.partition
     needs_flush = needs_derive = False
     for change in event.changes:
@@ -191,7 +199,9 @@ def _may_remove_server(change: DirectoryChange) -> bool:
 
 
 def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
-    """Handle Site Update, and the creation and deletion of sites (3.1.7.2.5, 3.1.7.2.7, 3.1.7.2.11).
+    """Handle Site Update, and the creation and deletion of sites.
+
+    See 3.1.7.2.5, 3.1.7.2.7 and 3.1.7.2.11.
 
     Returns:
         True if neighbours have to be derived from the objects again.
@@ -223,7 +233,10 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
 
 
 def _check_owner(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
-    """Handle the PSC named for our own site: the enterprise confirms us, or we were replaced (R39)."""
+    """Handle the PSC named for our own site (decision R39).
+
+    The enterprise confirms us, or we were replaced.
+    """
     predecessor = site.record.predecessor
     if predecessor and server.is_me(psc_name):
         yield from server.save(site, predecessor="")
@@ -253,7 +266,10 @@ def _after_enterprise(server: ReplicaState, partition: Partition, change: Direct
 
 
 def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
-    """Record another PEC; a new PSC asks this one about its site, too (decisions R43, R89)."""
+    """Record another PEC (decisions R43, R89).
+
+    A new PSC asks this PEC about its site, too.
+    """
     enterprise = server.partitions[PEC_PARTITION_ID]
     site = server.partitions.get(server.settings.site_id)
     adopts = site is not None and succession.is_adopting(server, site)
@@ -266,7 +282,9 @@ def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
 
 
 def _after_machine(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
-    """Handle Machine Update (3.1.7.2.12), and a change of the site's owner (decision R38).
+    """Handle Machine Update (3.1.7.2.12).
+
+    A change of the site's owner is handled as well (decision R38).
 
     Returns:
         True if neighbours have to be derived from the objects again.
@@ -299,7 +317,10 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
 def _record_authority(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
-    """Record the authority that a machine's role names, for another owner's partition."""
+    """Record the authority that a machine's role names.
+
+    It concerns another owner's partition.
+    """
     mine = partition.id == server.settings.site_id
     if partition.record.owned or (not mine and identifier == server.settings.machine_id):
         return False
@@ -327,7 +348,9 @@ def _record_authority(
 
 
 def _is_pec_renamed(server: ReplicaState, site: Partition) -> Job[bool]:
-    """Return True if the PEC has another name, now that its site's PSC has one (decision R171).
+    """Return True if the PEC has another name (decision R171).
+
+    Its site's PSC has that name now.
 
     A PEC cannot hand its site over. If the old name is still that of a machine, another server became the
     PEC before, unknown to us. A new copy of the site may lack that machine.
@@ -342,7 +365,9 @@ def _is_pec_renamed(server: ReplicaState, site: Partition) -> Job[bool]:
 
 
 def _is_name_taken(server: ReplicaState, partition: Partition, name: str) -> Job[bool]:
-    """Return True if a successor's name is that of another site's server, in whose name it could send.
+    """Return True if a successor's name is that of another site's server.
+
+    The successor could send in that server's name.
 
     If two sites have a machine of that name, the enterprise names the PSC (decision R142).
     """

@@ -1,4 +1,6 @@
-"""Rules of trust, checked before a message reaches its handler (decisions R105, R107).
+"""Rules of trust, checked before a message reaches its handler.
+
+See decisions R105 and R107.
 
 A signature only proves who sent a message. A statement in it counts only if the sender can know it.
 """
@@ -20,7 +22,10 @@ from mqdssm.model.seqnum import MIN
 
 
 def is_from(server: ReplicaState, sender: str, name: str) -> bool:
-    """Return True if a sender is the machine of a name, or had that name in our directory."""
+    """Return True if a sender is, or was, the machine of a name.
+
+    A former name counts if our directory had it.
+    """
     if not name:
         return False
     key, name_key = key_of(sender), key_of(name)
@@ -36,7 +41,9 @@ def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
 
 
 def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
-    """Return the servers to ask about a partition besides its authority and our PSC, likeliest first.
+    """Return other servers to ask about a partition, likeliest first.
+
+    Its authority and our PSC are not among them.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
     restores that, the PEC asks the PSCs.
@@ -52,12 +59,17 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:
-    """Return True if a machine with more changes of another owner's partition may be asked about it."""
+    """Return True if a machine may be asked about another owner's partition.
+
+    The machine has more changes of that partition.
+    """
     return any(is_from(server, sender, name) for name in other_sources(server, partition))
 
 
 def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]) -> Job[None]:
-    """Forget what servers reported of partitions that are in the enterprise no more (decision R167).
+    """Forget what servers reported of removed partitions (decision R167).
+
+    These are no longer in the enterprise.
 
     A server that is neither an authority nor our PSC may be a BSC, or may have handed its site over: it is
     in the enterprise while its machine has the role of a directory server.
@@ -92,7 +104,10 @@ def _forget_server(partition: Partition, key: str) -> None:
 
 
 def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Return True if a machine with a higher number of our partition owns it, or may name its owner (R39)."""
+    """Return True if a machine may displace us as an owner (decision R39).
+
+    It has a higher number of our partition. It owns the partition, or may name its owner.
+    """
     enterprise = server.partitions[PEC_PARTITION_ID].record
     if partition.id == PEC_PARTITION_ID and not partition.last:
         return True  # a new disk: nothing is lost, and there is nobody to ask (decisions R43, R139)
@@ -104,7 +119,9 @@ def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job
 
 
 def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
-    """Record the names under which our directory has a renamed sender, found by its machine's identifier.
+    """Record the names under which our directory has a renamed sender.
+
+    The sender is found by its machine's identifier.
 
     Each partition is checked separately: an authority may give any identifier to an object of its own.
     """
@@ -130,7 +147,10 @@ def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
 
 
 def _rename_source(partition: Partition, old_names: set[str], sender: str) -> None:
-    """Record the new name of a server that reported numbers, or began a full synchronization (R168)."""
+    """Record the new name of a server (decision R168).
+
+    The server reported numbers, or began a full synchronization.
+    """
     key = key_of(sender)
     if partition.first_source in old_names:
         partition.first_source = key

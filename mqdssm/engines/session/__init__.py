@@ -1,1 +1,4 @@
-"""Sessions between queue managers without sockets, clock or chance ([MS-MQQB] 3.1)."""
+"""Sessions between queue managers ([MS-MQQB] 3.1).
+
+They are without sockets, clock or chance.
+"""

@@ -57,7 +57,9 @@ class CloseReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesWaiting:
-    """Messages wait for the neighbour: an initiator opens a session ([MS-MQQB] 3.1.7.12).
+    """Messages wait for the neighbour ([MS-MQQB] 3.1.7.12).
+
+    An initiator opens a session.
 
     A driver passes it when its queue is not empty and `MessageSession.send_capacity` is 0. Repeating it does
     nothing.
@@ -66,7 +68,10 @@ class MessagesWaiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingWaiting:
-    """All messages for the neighbour are gone, as by expiry: no session is needed any more."""
+    """All messages for the neighbour are gone, as by expiry.
+
+    No session is needed any more.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,9 @@ class PingReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """The transport is connected: of an initiator after `Connect`, of an acceptor once ([MS-MQQB] 3.1.5.10).
+    """The transport is connected ([MS-MQQB] 3.1.5.10).
+
+    An initiator is connected after `Connect`, an acceptor once.
 
     Attributes:
         connection: number of the connection in `Connect`; 0 for an acceptor.
@@ -119,7 +126,9 @@ class PacketReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived:
-    """A user message arrived: a UserMessage, OrderAck or FinalAck packet ([MS-MQQB] 3.1.5.8).
+    """A user message arrived ([MS-MQQB] 3.1.5.8).
+
+    It is a UserMessage, OrderAck or FinalAck packet.
 
     Attributes:
         token: number that the driver gives to the arrival; never used twice for a session object.
@@ -136,7 +145,9 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStored:
-    """A recoverable message that arrived will survive a crash, or will never be wanted again.
+    """A recoverable message that arrived will survive a crash.
+
+    Else it will never be wanted again.
 
     Report also a duplicate, a refused and an expired message, or the peer sends it for ever (decision T29).
     Report a duplicate only when the first copy is stored.
@@ -150,7 +161,9 @@ class MessageStored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessage:
-    """A message is to be sent ([MS-MQQB] 3.1.7.1); the driver has checked that it has not expired.
+    """A message is to be sent ([MS-MQQB] 3.1.7.1).
+
+    The driver has checked that it has not expired.
 
     With `MessageSession.send_capacity` 0 it is returned at once, by `MessagesReturned`.
 
@@ -165,7 +178,9 @@ class SendMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseSession:
-    """The driver has to close the session: a malformed packet, or no room for messages of anybody.
+    """The driver has to close the session.
+
+    The reason is a malformed packet, or no room for messages of anybody.
 
     Attributes:
         detail: for people.
@@ -176,7 +191,10 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """The queue manager stops ([MS-MQQB] 3.1.4.2): the session object does nothing afterwards."""
+    """The queue manager stops ([MS-MQQB] 3.1.4.2).
+
+    The session object does nothing afterwards.
+    """
 
 
 Event: TypeAlias = (
@@ -199,7 +217,9 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendPing:
-    """Send a ping request to the neighbour by UDP; the answer may come or not ([MS-MQQB] 3.1.7.6).
+    """Send a ping request to the neighbour by UDP ([MS-MQQB] 3.1.7.6).
+
+    The answer may come or not.
 
     Attributes:
         ping: the packet.
@@ -256,7 +276,9 @@ class AcceptMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesAcknowledged:
-    """The peer has these messages, recoverable ones on its disk: they are not sent again.
+    """The peer has these messages, recoverable ones on its disk.
+
+    They are not sent again.
 
     Attributes:
         numbers: of `SendMessage`, in the order in which they were sent.
@@ -267,7 +289,9 @@ class MessagesAcknowledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesReturned:
-    """The session ends without an acknowledgement of these messages: they have to be sent again.
+    """The session ends without an acknowledgement of these messages.
+
+    They have to be sent again.
 
     Attributes:
         numbers: of `SendMessage`, in the order in which they were sent; they precede all waiting messages of
@@ -290,7 +314,9 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseConnection:
-    """Close the connection after what was written to it; give up an attempt to connect.
+    """Close the connection after what was written to it.
+
+    An attempt to connect is given up.
 
     Attributes:
         connection: as in `Connect`; 0 of an acceptor.

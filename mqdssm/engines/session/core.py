@@ -1,4 +1,7 @@
-"""State of a session, with what handlers of several subjects do: connect, start timers, close."""
+"""State of a session, with actions of several handlers.
+
+Handlers of several subjects connect, start timers and close.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -109,7 +112,10 @@ class SessionCore:
             self.start(SessionTimer.RETRY_CONNECT, self._retry_delay_s())
 
     def _retry_delay_s(self) -> float:
-        """Return the time until the next attempt: doubled by each failure, with jitter (decision T20)."""
+        """Return the time until the next attempt (decision T20).
+
+        Each failure doubles it, with jitter.
+        """
         settings = self.settings
         doublings = min(self.failures, 16)
         self.failures += 1

@@ -1,4 +1,7 @@
-"""Opening of a session: ping, connection, and the packets of the handshake ([MS-MQQB] 3.1.5.2 to 3.1.5.4)."""
+"""Opening of a session ([MS-MQQB] 3.1.5.2 to 3.1.5.4).
+
+It consists of ping, connection, and the packets of the handshake.
+"""
 
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.actions import CloseReason
@@ -121,7 +124,10 @@ def on_establish_request(session: SessionCore, request: EstablishConnection) -> 
 
 
 def on_establish_response(session: SessionCore, response: EstablishConnection) -> None:
-    """Send ConnectionParameters after the EstablishConnection response ([MS-MQQB] 3.1.5.3.2)."""
+    """Send ConnectionParameters ([MS-MQQB] 3.1.5.3.2).
+
+    They follow the EstablishConnection response.
+    """
     settings = session.settings
     is_direct = session.destination == NULL_GUID
     if response.is_refused:
@@ -149,7 +155,10 @@ def on_establish_response(session: SessionCore, response: EstablishConnection) -
 
 
 def on_parameters_request(session: SessionCore, request: ConnectionParameters) -> None:
-    """Take over the parameters of the initiator, and open the session ([MS-MQQB] 3.1.5.4.1)."""
+    """Take over the initiator's parameters ([MS-MQQB] 3.1.5.4.1).
+
+    The session is then open.
+    """
     if not _are_valid(session, request):
         return
     session.ack_wait_s = request.ack_timeout_ms / 1000
@@ -171,7 +180,10 @@ def on_parameters_response(session: SessionCore, response: ConnectionParameters)
 
 
 def _are_valid(session: SessionCore, parameters: ConnectionParameters) -> bool:
-    """Close the session and return False if parameters are out of range ([MS-MQQB] 2.2.2.1)."""
+    """Close the session and return False if parameters are out of range.
+
+    See [MS-MQQB] 2.2.2.1.
+    """
     if parameters.is_refused:
         session.close(CloseReason.REFUSED)
         return False

@@ -1,4 +1,7 @@
-"""Messages received on a session, until they are acknowledged to the peer ([MS-MQQB] 3.1.5.8, 3.1.6.4)."""
+"""Received messages of a session, until they are acknowledged.
+
+See [MS-MQQB] 3.1.5.8 and 3.1.6.4.
+"""
 
 from typing import Final
 
@@ -30,7 +33,10 @@ class ReceiveWindow:
 
     @property
     def stored(self) -> int:
-        """Number of stored messages that the next acknowledgement covers, or further ones."""
+        """Number of stored messages for the next acknowledgement, or further ones.
+
+        The next acknowledgement covers these messages.
+        """
         return self._stored - self._reported
 
     @property
@@ -47,7 +53,10 @@ class ReceiveWindow:
             self._waiting[token] = self.recoverable_count
 
     def store(self, token: int) -> bool:
-        """Mark a message as stored; return True if there is more to acknowledge than before."""
+        """Mark a message as stored.
+
+        Returns True if there is more to acknowledge than before.
+        """
         number = self._waiting.pop(token, None)
         if number is None:
             return False
@@ -59,7 +68,10 @@ class ReceiveWindow:
         return self._stored > before
 
     def acknowledge(self, sent: SendWindow, window_size: int) -> SessionHeader:
-        """Return the next acknowledgement ([MS-MQQB] 3.1.6.4), and count the messages as acknowledged."""
+        """Return the next acknowledgement ([MS-MQQB] 3.1.6.4).
+
+        The messages count as acknowledged.
+        """
         stored = min(self.stored, ACK_FLAGS)
         header = SessionHeader(
             ack_sequence_number=self.count & NUMBER_BITS,
@@ -74,7 +86,10 @@ class ReceiveWindow:
         return header
 
     def is_count_of(self, header: SessionHeader) -> bool:
-        """Return True if the peer has sent as many messages as arrived ([MS-MQQB] 3.1.5.5.5)."""
+        """Return True if as many messages were sent as arrived.
+
+        The peer sent them ([MS-MQQB] 3.1.5.5.5).
+        """
         return (
             header.user_message_sequence_number == self.count & NUMBER_BITS
             and header.recoverable_message_sequence_number == self.recoverable_count & NUMBER_BITS

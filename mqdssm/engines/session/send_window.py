@@ -1,4 +1,6 @@
-"""Messages sent on a session, until the peer acknowledges them ([MS-MQQB] 3.1.1.4, 3.1.5.5).
+"""Messages sent on a session, until the peer acknowledges them.
+
+See [MS-MQQB] 3.1.1.4 and 3.1.5.5.
 
 Counts are kept whole here; on the wire they have 16 bits, and the number after 0xFFFF is 0 (decision T21).
 """
@@ -34,7 +36,10 @@ class SendWindow:
         self._recoverable: Final[dict[int, int]] = {}  # RecoverableSequenceNumber -> SequenceNumber
 
     def __len__(self) -> int:
-        """UnAckedMessageCount, with recoverable messages that the peer has received but not stored."""
+        """UnAckedMessageCount, with messages not yet stored.
+
+        They are recoverable messages that the peer has received but not stored.
+        """
         return len(self._unacknowledged)
 
     def add(self, number: int, *, is_recoverable: bool) -> None:
@@ -46,11 +51,16 @@ class SendWindow:
             self._recoverable[self.recoverable_count] = self.count
 
     def numbers(self) -> tuple[int, ...]:
-        """Return the driver's numbers of the unacknowledged messages, in the order of sending."""
+        """Return the driver's numbers of the unacknowledged messages.
+
+        Their order is that of sending.
+        """
         return tuple(message.number for message in self._unacknowledged.values())
 
     def acknowledge(self, header: SessionHeader) -> tuple[int, ...] | CloseReason:
-        """Remove the messages that a header acknowledges ([MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3).
+        """Remove the messages that a header acknowledges.
+
+        See [MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3.
 
         Express messages are acknowledged up to AckSequenceNumber, recoverable ones by their flags alone
         (decision T22).
@@ -72,7 +82,10 @@ class SendWindow:
         return tuple(self._unacknowledged.pop(number).number for number in sorted(sequence_numbers))
 
     def _stored(self, header: SessionHeader) -> list[int] | None:
-        """Return the recoverable numbers that a header names as stored; None if one was never sent."""
+        """Return the recoverable numbers that a header names as stored.
+
+        None if one was never sent.
+        """
         first, flags = header.recoverable_ack_sequence_number, header.recoverable_ack_flags
         if not first and not flags:
             return []

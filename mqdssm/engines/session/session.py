@@ -1,4 +1,6 @@
-"""A session between two queue managers as a state machine ([MS-MQQB] 3.1.5 to 3.1.7).
+"""A session between two queue managers as a state machine.
+
+See [MS-MQQB] 3.1.5 to 3.1.7.
 
 An acceptor's session lasts as long as its connection. An initiator's session opens a connection when messages
 wait, and another one after a failure. The table of handlers lists the events that each state handles. A
@@ -68,7 +70,10 @@ class MessageSession:
 
     @classmethod
     def accept(cls, settings: SessionSettings) -> Self:
-        """Return the session of an acceptor, for one connection; the first event is `Connected`."""
+        """Return the session of an acceptor, for one connection.
+
+        The first event is `Connected`.
+        """
         return cls(
             SessionCore(
                 settings,
@@ -86,7 +91,10 @@ class MessageSession:
 
     @property
     def remote_identifier(self) -> Guid:
-        """RemoteQMGuid; the nil GUID until it is known. The peer claims it: it is no proof."""
+        """RemoteQMGuid; the nil GUID until it is known.
+
+        The peer claims it: it is no proof.
+        """
         return self._core.remote_identifier
 
     @property
@@ -101,7 +109,10 @@ class MessageSession:
 
     @property
     def may_read(self) -> bool:
-        """True if the driver may read from the connection: not too many messages wait to be stored."""
+        """True if the driver may read from the connection.
+
+        It may not if too many messages wait to be stored.
+        """
         return self._core.received.unstored < self._core.settings.unstored_max // 2
 
     def step(self, event: do.Event, now: float) -> list[do.Action]:
@@ -171,7 +182,10 @@ def _on_close(session: SessionCore, event: do.CloseSession) -> None:
 
 
 def _on_stop(session: SessionCore, _event: do.Stop) -> None:
-    """Queue Manager Stopped Event ([MS-MQQB] 3.1.4.2): acknowledge what arrived, then close."""
+    """Queue Manager Stopped Event ([MS-MQQB] 3.1.4.2).
+
+    It acknowledges what arrived, then closes the session.
+    """
     session.is_stopped = True
     if session.state is SessionState.OPEN:
         transfer.send_acknowledgements(session)
@@ -199,7 +213,10 @@ def _on_timer(session: SessionCore, event: TimerFired) -> None:
 
 
 def _rows(kind: type, states: Iterable[SessionState]) -> list[tuple[SessionState, type]]:
-    """Return the keys of a handler's rows for an event that several states handle alike."""
+    """Return the keys of a handler's rows for an event.
+
+    Several states handle the event alike.
+    """
     return [(state, kind) for state in states]
 
 

@@ -1,4 +1,7 @@
-"""Settings of sessions: identity, window, and the times of [MS-MQQB] 3.1.2 with their defaults."""
+"""Settings of sessions: identity, window and times.
+
+The times are those of [MS-MQQB] 3.1.2 with their defaults.
+"""
 
 import math
 from dataclasses import dataclass

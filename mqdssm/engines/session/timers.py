@@ -1,4 +1,7 @@
-"""Timers of a session: what each is for, and in which states it may run ([MS-MQQB] 3.1.2)."""
+"""Timers of a session ([MS-MQQB] 3.1.2).
+
+Each has a purpose, and states in which it may run.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +35,10 @@ class SessionState(StrEnum):
 
 
 class SessionTimer(StrEnum):
-    """Timer of a session, by its purpose; the value is the timer's name for the driver."""
+    """Timer of a session, by its purpose.
+
+    The value is the timer's name for the driver.
+    """
 
     PING_RESPONSE = "ping response"
     """Give up a ping request (3.1.2.9)."""
@@ -78,7 +84,10 @@ class _Period:
 
 
 class RunningTimers:
-    """Timers of a session that run, with their times; keeps early and outdated reports of a driver away."""
+    """Timers of a session that run, with their times.
+
+    A driver's early and outdated reports are kept away.
+    """
 
     def __init__(self) -> None:
         self._periods: Final[dict[SessionTimer, _Period]] = {}

@@ -1,4 +1,7 @@
-"""Messages and acknowledgements of an open session ([MS-MQQB] 3.1.5.5, 3.1.5.8, 3.1.6.4, 3.1.7.1)."""
+"""Messages and acknowledgements of an open session.
+
+See [MS-MQQB] 3.1.5.5, 3.1.5.8, 3.1.6.4 and 3.1.7.1.
+"""
 
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.actions import CloseReason
@@ -21,7 +24,10 @@ def on_send_closed(session: SessionCore, event: do.SendMessage) -> None:
 
 
 def on_send(session: SessionCore, event: do.SendMessage) -> None:
-    """Send a message, with an acknowledgement if one is due soon ([MS-MQQB] 3.1.7.1, 3.1.7.11)."""
+    """Send a message ([MS-MQQB] 3.1.7.1, 3.1.7.11).
+
+    It has an acknowledgement if one is due soon.
+    """
     if not send_capacity(session):
         on_send_closed(session, event)
         return
@@ -93,7 +99,10 @@ def _half_window(session: SessionCore) -> int:
 
 
 def _acknowledge_soon(session: SessionCore, after_s: float) -> None:
-    """Acknowledge what waits for it: now if it is enough, else after some time at the latest."""
+    """Acknowledge soon what waits for it.
+
+    It is acknowledged now if it is enough, else after some time at the latest.
+    """
     received, enough = session.received, _half_window(session)
     if received.unacknowledged >= enough or received.stored >= min(enough, ACK_FLAGS):
         send_acknowledgements(session)
@@ -104,19 +113,28 @@ def _acknowledge_soon(session: SessionCore, after_s: float) -> None:
 
 
 def send_acknowledgements(session: SessionCore) -> None:
-    """Send SessionAck packets until all that is stored is acknowledged ([MS-MQQB] 3.1.6.4)."""
+    """Send SessionAck packets until all stored messages are acknowledged.
+
+    See [MS-MQQB] 3.1.6.4.
+    """
     while session.received.unacknowledged or session.received.stored:
         session.send(SessionAck(session=_acknowledgement(session)))
 
 
 def _acknowledgement(session: SessionCore) -> SessionHeader:
-    """Return the next acknowledgement: with what it covers, nothing is due any more (decision T33)."""
+    """Return the next acknowledgement (decision T33).
+
+    With what it covers, nothing is due any more.
+    """
     session.stop(SessionTimer.ACK_SEND)
     return session.received.acknowledge(session.sent, session.settings.window_size)
 
 
 def on_ack_wait_timer(session: SessionCore) -> None:
-    """Session Ack Wait Timer Event ([MS-MQQB] 3.1.6.3); the timer runs only while messages wait."""
+    """Session Ack Wait Timer Event ([MS-MQQB] 3.1.6.3).
+
+    The timer runs only while messages wait.
+    """
     if not session.has_received:
         session.close(CloseReason.NOT_ACKNOWLEDGED, f"{len(session.sent)} messages")
         return
