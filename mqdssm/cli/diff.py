@@ -12,7 +12,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
-from mqdssm.cli.migrate.plan import Mapping, SidMapFile
+from mqdssm.cli.migrate import Mapping, SidMapFile
 from mqdssm.cli.pipeline_options import (
     EngineName,
     EngineOption,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.export import OBJECTS
-from mqdssm.cli.migrate.apply import COUNTS, count_rows
+from mqdssm.cli.migrate import APPLIED_COUNTS, count_rows
 from mqdssm.cli.objects import display
 from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.pipeline_options import EngineName
@@ -84,7 +84,7 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
         result = carry_over(request, server.url, folder / PLAN, engine=EngineName.LOCAL, **login_of(server))
         if result.report is None:
             raise ConfigError(f"the plan cannot be applied: {result.plan.refused}")
-        stage.table(COUNTS, count_rows(result.report))
+        stage.table(APPLIED_COUNTS, count_rows(result.report))
         some = sorted(rejects(folder / PLAN), key=lambda reject: (reject.table.name, reject.row))
         if some:
             stage.table(

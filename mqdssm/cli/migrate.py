@@ -1,8 +1,12 @@
-"""``mqdssm plan``: plan a migration of MQIS tables."""
+"""``mqdssm plan``, ``mqdssm apply`` and ``mqdssm migrate``.
+
+A plan says what a migration would do, an applied plan is verified, and a migration does both.
+"""
 
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.plan_file import MigrationPlan
     from mqdssm.pipeline.migrate.planning import PlanRequest
     from mqdssm.pipeline.migrate.progress import Watch
+    from mqdssm.pipeline.migrate.report import MigrationReport
 
 AUTO: Final = "auto"
 """Profile setting for detection by the server."""
@@ -295,7 +300,7 @@ def _cut(values: list[str]) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
 
 
-app = command_app(
+plan_app = command_app(
     plan,
     spark=True,
     examples=(
@@ -303,5 +308,233 @@ app = command_app(
         "mqdssm plan mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
         "mqdssm plan jdbc:postgresql://db/mqis --mapping mqis.toml --to plan --connection lab",
         "mqdssm plan mqis/ --to plan --to-ldif ldif --naming-context DC=example,DC=com --create-computers",
+    ),
+)
+
+
+APPLIED_COUNTS: Final = ("table", "read", "written", "equal", "skipped", "rejected", "lost")
+REFUSED: Final = ("object", "attribute", "reason")
+LOST_OBJECTS: Final = ("object", "what is wrong")
+
+
+Plan = Annotated[Path, typer.Argument(metavar="PLAN", help="Folder of a plan ('mqdssm plan').")]
+MaxRate = Annotated[
+    float | None,
+    typer.Option("--max-rate", help="Maximum changes per second. Default: no limit.", metavar="N", min=0.1),
+]
+MaxErrors = Annotated[
+    int | None,
+    typer.Option(
+        "--max-errors",
+        help="Stop when more than N changes have failed. Default: no limit.",
+        metavar="N",
+        min=0,
+    ),
+]
+DeletesAllowed = Annotated[
+    int | None,
+    typer.Option(
+        "--allow-deletes",
+        help="Refuse a plan that deletes more than N objects. Default: the number in the plan.",
+        metavar="N",
+        min=0,
+    ),
+]
+Transactions = Annotated[
+    int,
+    typer.Option(
+        "--transactions",
+        help="Add up to N objects in one transaction, if the server supports transactions; 500 is "
+        "a good number, 0 means none. Some versions of slapd can crash: see docs/loading.md.",
+        metavar="N",
+        min=0,
+        max=5000,
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify", help="Read all written objects back, and compare them with the plan."
+    ),
+]
+
+
+def apply(
+    run: CommandRun,
+    *,
+    plan: Plan,
+    max_rate: MaxRate = None,
+    max_errors: MaxErrors = None,
+    allow_deletes: DeletesAllowed = None,
+    transactions: Transactions = 0,
+    verify: Verify = True,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
+) -> int:
+    r"""Apply a plan, read all written objects back, and print a report.
+
+    To continue an interrupted plan, apply it again. PLAN/undo.ldif undoes the changes. Exit code 1 if a row
+    was rejected, refused or lost. Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
+    """
+    chosen = engine_of(run, engine, workers)
+    from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
+
+    options = ApplyOptions(
+        max_rate=max_rate,
+        max_errors=max_errors,
+        allow_deletes=allow_deletes,
+        transactions=transactions,
+        verify=verify,
+    )
+    run.connection_options()  # what cannot be is refused before workers start
+    where = chosen.arguments()
+    with going_on(run, plan), watched(run, "applying the plan") as watch:
+        report = apply_plan(plan, run.loaded.settings.url, options, **where, watch=watch, **login_of(run))
+    tell_report(run, report, plan)
+    return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
+
+
+@contextmanager
+def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
+    """Print how to resume if the user interrupts a migration.
+
+    Args:
+        run: of the command.
+        folder: of the plan.
+    """
+    from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (folder / PLAN_NAME).is_file():
+            run.output.note(f"what was done is written down: 'mqdssm apply {folder}' goes on")
+        raise
+
+
+def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
+    """Print the result of a migration: counts, and the first failures.
+
+    Args:
+        run: of the command.
+        report: of the migration.
+        folder: of the plan.
+    """
+    output = run.output
+    if output.is_json:
+        output.document(report.model_dump(mode="json"))
+        return
+    output.rows(APPLIED_COUNTS, count_rows(report))
+    not_carried = ((name, *item) for name, some in report.not_carried.items() for item in some.items())
+    tell_left_out(run, not_carried, folder)
+    for columns, rows, count, where in (
+        (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
+        (LOST_OBJECTS, _lost(report), report.lost_count, folder / "report.json"),
+    ):
+        if output.sample(columns, rows) or count > SAMPLE_MAX:
+            output.note(f"{count} in all: see {where}")
+    if report.resumed:
+        output.note(f"it was broken off {report.resumed} times, and went on")
+    if report.guid_map:
+        output.note(f"{report.guid_map} objects have other GUIDs now: {folder / 'guid-map.csv'} lists them")
+    output.note(f"{folder / 'undo.ldif'} undoes {report.undo_records} changes: ldapmodify -c -f undo.ldif")
+    if report.stopped is not None:
+        output.note(f"it stopped: {report.stopped}; apply it again to go on")
+    elif not report.verified:
+        output.note("nothing was read back (--no-verify)")
+    output.note(f"applied to {report.server}, {engine_words(report.engine)}")
+    output.line("")
+    output.line(report.last_line)
+
+
+def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+    """Yield the lines of the table `APPLIED_COUNTS`."""
+    for name, table in report.tables.items():
+        numbers = (table.read, table.written, table.equal, table.skipped, table.rejected, table.lost)
+        yield (name, *map(str, numbers))
+
+
+def _refused(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+    for refusal in report.refused:
+        yield (refusal.dn, ", ".join(refusal.attributes), refusal.reason)
+
+
+def _lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+    for lost_object in report.lost:
+        yield (lost_object.dn, lost_object.reason)
+
+
+apply_app = command_app(
+    apply,
+    spark=True,
+    examples=(
+        "mqdssm apply plan --connection lab",
+        "mqdssm apply plan --connection lab --max-rate 200 --max-errors 10",
+    ),
+)
+
+
+def migrate(
+    run: CommandRun,
+    *,
+    source: Source,
+    to: To = None,
+    on_conflict: Conflict = OnConflict.FAIL,
+    allow_deletes: Deletes = 0,
+    create_computers: Computers = False,
+    sid_map: SidMapFile = None,
+    mapping: Mapping = None,
+    max_rate: MaxRate = None,
+    max_errors: MaxErrors = None,
+    transactions: Transactions = 0,
+    verify: Verify = True,
+    to_ldif: ToLdif = None,
+    engine: EngineOption = EngineName.AUTO,
+    workers: WorkersOption = None,
+) -> int:
+    r"""Migrate MQIS tables into a directory: 'mqdssm plan' and 'mqdssm apply' in one.
+
+    To continue an interrupted migration, use 'mqdssm apply PLAN'. With --to-ldif the directory is not
+    changed. Exit code 1 if a row was rejected, refused or lost. Install 'mqdssm\[pipeline]'; for Spark and
+    for a database 'mqdssm\[spark]' and Java 17.
+    """
+    chosen = engine_of(run, engine, workers, source)
+    from mqdssm.pipeline.migrate.applying import ApplyOptions
+    from mqdssm.pipeline.migrate.applying import migrate as carry_over
+    from mqdssm.pipeline.migrate.planning import PlanRequest
+
+    options = ApplyOptions(max_rate=max_rate, max_errors=max_errors, transactions=transactions, verify=verify)
+    request = PlanRequest(
+        source=source,
+        on_conflict=on_conflict.value,
+        allow_deletes=allow_deletes,
+        create_computers=create_computers,
+        sid_map=sid_map,
+        mapping=mapping,
+    )
+    if to_ldif is not None:
+        return make_plan(run, request, to, to_ldif, chosen)
+    run.connection_options()  # what cannot be is refused before workers start
+    where = chosen.arguments()
+    folder = to or named_by_time()
+    with going_on(run, folder), watched(run, "migrating") as watch:
+        plan, report = carry_over(
+            request, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
+        )
+    if report is None:
+        tell_plan(run, plan, folder)
+        return ExitCode.FINDINGS
+    for note in plan.notes:
+        run.output.note(note)
+    tell_report(run, report, folder)
+    return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
+
+
+migrate_app = command_app(
+    migrate,
+    spark=True,
+    examples=(
+        "mqdssm migrate mqis/ --connection lab --create-computers",
+        "mqdssm migrate mqis/ --to plan --connection lab --sid-map sids.csv --on-conflict update",
     ),
 )

@@ -1,1 +1,0 @@
-"""Commands that move objects into a directory: plan, apply and migrate."""
