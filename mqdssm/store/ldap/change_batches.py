@@ -29,8 +29,7 @@ from mqdssm.store.ldap.change_planner import (
     reduced,
 )
 from mqdssm.store.ldap.places import domain_of
-from mqdssm.store.ldap.references import complete
-from mqdssm.store.ldap.renaming import EntryRenamer
+from mqdssm.store.ldap.references import EntryRenamer, complete
 from mqdssm.store.ldap.settings_objects import SettingsObjects
 from mqdssm.store.ldap.stored_entry import StoredEntry, held_of
 from mqdssm.store.ldap.view import DirectoryView, StoreSearches, ViewReader
