@@ -1,4 +1,6 @@
-"""Creation of computers and users in a test directory, by plain LDAP adds as in other programs.
+"""Creation of computers and users in a test directory.
+
+Other programs make them by plain LDAP adds, too.
 
 It does not use mqdssm's own directory layer on purpose: tests compare the two.
 """
@@ -153,7 +155,9 @@ def explained(dn: str, failed: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
-    """Open and bind an ldap3 connection; its socket is closed at the end, even after an error.
+    """Open and bind an ldap3 connection.
+
+    Its socket is closed at the end, even after an error.
 
     ldap3 itself leaves the socket open when a connection or a bind is refused.
     """
@@ -191,7 +195,10 @@ def salted_hash(password: str) -> bytes:
 
 
 def connect_as_owner(ldapi_url: str) -> Connection:
-    """Return an unopened ldap3 connection to an ldapi socket, as the server's owner (SASL EXTERNAL)."""
+    """Return an unopened ldap3 connection to an ldapi socket.
+
+    It logs in as the server's owner (SASL EXTERNAL).
+    """
     import ldap3
 
     return _connection(
@@ -200,7 +207,10 @@ def connect_as_owner(ldapi_url: str) -> Connection:
 
 
 def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> Connection:
-    """Return an unopened ldap3 connection with a simple bind and a verified certificate."""
+    """Return an unopened ldap3 connection over TLS.
+
+    It has a simple bind and a verified certificate.
+    """
     import ldap3
 
     tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=ca_file)

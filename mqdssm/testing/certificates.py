@@ -1,4 +1,7 @@
-"""A certificate authority and a server certificate for tests, made in a few milliseconds."""
+"""A certificate authority and a server certificate for tests.
+
+They are made in a few milliseconds.
+"""
 
 import contextlib
 import ipaddress
@@ -20,7 +23,9 @@ LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1")
 
 
 def make_certificates(folder: Path, names: "Sequence[str]" = LOOPBACK_NAMES) -> None:
-    """Write ``ca.pem``, ``cert.pem`` and ``key.pem``, all of mode 0600, unless valid ones exist.
+    """Write ``ca.pem``, ``cert.pem`` and ``key.pem``, all of mode 0600.
+
+    Nothing is written if valid ones exist.
 
     The authority's own key is not kept: nobody can sign a second certificate with it.
 

@@ -1,4 +1,7 @@
-"""The embedded OpenLDAP in a container, for machines that have a container engine but no slapd."""
+"""The embedded OpenLDAP in a container.
+
+It is for machines that have a container engine but no slapd.
+"""
 
 from typing import ClassVar, Final
 

@@ -54,7 +54,10 @@ def why_no_engine() -> str:
 
 
 def _require_socket(where: str) -> None:
-    """Raise OSError if no engine listens on a local socket: docker's client would leak a socket then."""
+    """Raise OSError if no engine listens on a local socket.
+
+    docker's client would leak a socket then.
+    """
     if where.startswith("unix://"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(ENGINE_WAIT_S)
@@ -173,7 +176,9 @@ class ServerContainer(LdapServer):
         return str(asked_patiently(lambda: container.logs(tail=500)).decode(errors="replace"))
 
     def start(self) -> None:
-        """Start the container, or start it again, on the same ports; returns when the server answers.
+        """Start the container, or start it again, on the same ports.
+
+        Returns when the server answers.
 
         Raises:
             ConfigError: no engine, no image, or the server does not answer.
@@ -217,7 +222,10 @@ class ServerContainer(LdapServer):
                 self._files = None
 
     def tls_names(self, *more: str) -> str:
-        """Return the names for the server's certificate, in the format of its start script."""
+        """Return the names for the server's certificate.
+
+        They have the format of its start script.
+        """
         dns_names = [f"DNS:{name}" for name in more]
         return ",".join(
             dict.fromkeys([*dns_names, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)])
@@ -276,7 +284,9 @@ class ServerContainer(LdapServer):
 
 
 def dockerfile(name: str) -> bytes:
-    """Read the Dockerfile of an image, from the installed package or from the project.
+    """Read the Dockerfile of an image.
+
+    It is in the installed package or in the project.
 
     Raises:
         ConfigError: it is missing in both.
@@ -292,7 +302,10 @@ def dockerfile(name: str) -> bytes:
 
 
 def _docker() -> Any:
-    """Import docker after testcontainers: a folder named docker beside the caller is not the library."""
+    """Import docker after testcontainers.
+
+    A folder named docker beside the caller is not the library.
+    """
     try:
         import_module("testcontainers")
         return import_module("docker")
@@ -344,7 +357,10 @@ def has_ended(container: Any) -> bool:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Return True if the server answers; the engine's proxy accepts connections before that."""
+    """Return True if the server answers.
+
+    The engine's proxy accepts connections before that.
+    """
     try:
         with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(PROBE)

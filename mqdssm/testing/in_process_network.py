@@ -22,7 +22,9 @@ Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
 
 
 class InProcessNetwork:
-    """Network that delivers messages to queue managers by machine name (in any case) or identifier.
+    """Network that delivers messages to queue managers.
+
+    They are addressed by machine name (in any case) or identifier.
 
     Args:
         clock: seconds since 1970, of all queue managers.
@@ -93,7 +95,10 @@ class InProcessNetwork:
         self.wake()
 
     def wake(self) -> None:
-        """Let every queue manager check its messages, after the clock advanced or a machine came back."""
+        """Let every queue manager check its messages.
+
+        The clock advanced, or a machine came back.
+        """
         with self._lock:
             queue_managers = list(dict.fromkeys(self._queue_managers.values()))  # each has two addresses
         for queue_manager in queue_managers:
@@ -110,12 +115,18 @@ class InProcessNetwork:
                 closing.callback(queue_manager.close)
 
     def numbers(self, identifier: Guid) -> Iterator[int]:
-        """Return the message numbers of a machine; they continue after a restart: none is repeated."""
+        """Return the message numbers of a machine.
+
+        They continue after a restart: none is repeated.
+        """
         with self._lock:
             return self._numbers.setdefault(identifier, count(1))
 
     def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
-        """Deliver a message to the machine of its address; refuse it if that is unreachable or full."""
+        """Deliver a message to the machine of its address.
+
+        It is refused if the machine is unreachable or full.
+        """
         message = queued.message
         with self._lock:
             target = self._queue_managers.get(queued.address)

@@ -115,7 +115,10 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
 
     @property
     def ldapi_url(self) -> str:
-        """URL of the ``ldapi://`` socket; with SASL EXTERNAL, the server's owner is its administrator."""
+        """URL of the ``ldapi://`` socket.
+
+        With SASL EXTERNAL, the server's owner is its administrator.
+        """
         return self._made_folder.ldapi_url
 
     @property
@@ -125,7 +128,9 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
         return self._ports
 
     def load(self, *files: str | Path) -> None:
-        """Replace all entries of the server by the entries of LDIF files; it is stopped meanwhile.
+        """Replace all entries of the server by the entries of LDIF files.
+
+        The server is stopped meanwhile.
 
         It runs ``slapadd -q``, which is several times as fast as LDAP adds, and bypasses the overlays.
 

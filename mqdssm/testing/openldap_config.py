@@ -113,7 +113,9 @@ class ServerFolder(ServerFiles):
 
     @property
     def socket_folder(self) -> Path:
-        """Folder of mode 0700 for the ldapi socket, with a path that is short enough for the kernel.
+        """Folder of mode 0700 for the ldapi socket.
+
+        Its path is short enough for the kernel.
 
         The socket itself is open to everybody who can reach it.
         """
@@ -207,7 +209,9 @@ SHOWN_CHARS_MAX: Final = 500
 
 
 def load_files(folder: ServerFolder, base_dn: str, files: Iterable[str | Path]) -> None:
-    """Replace all entries of a stopped server by the entries of LDIF files, with ``slapadd``.
+    """Replace all entries of a stopped server by those of LDIF files.
+
+    ``slapadd`` loads them.
 
     Args:
         folder: the server's.

@@ -1,4 +1,7 @@
-"""Start of a slapd: free ports, a probe for its answer, and the reason of a failed start."""
+"""Start of a slapd.
+
+It includes free ports, a probe for an answer, and the reason of a failed start.
+"""
 
 import os
 import random
@@ -87,7 +90,9 @@ def _peer(connection: socket.socket) -> int:
 
 
 def require_free(folder: Path) -> None:
-    """Raise ConfigError if a server holds the lock of a folder; start scripts take this lock.
+    """Raise ConfigError if a server holds the lock of a folder.
+
+    Start scripts take this lock.
 
     Raises:
         ConfigError: another server serves the folder.

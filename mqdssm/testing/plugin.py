@@ -1,4 +1,6 @@
-"""Pytest fixtures for programs that use mqdssm; registered by the entry point, nothing to import.
+"""Pytest fixtures for programs that use mqdssm.
+
+The entry point registers them; nothing has to be imported.
 
 * ``openldap_server``: one `mqdssm.testing.OpenLdapServer` for the whole run (each xdist worker its own).
 * ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator. At the
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def openldap_server() -> "Iterator[OpenLdapServer]":
-    """A private OpenLDAP with the MSMQ schema and the base tree for the whole run; not synced to disk."""
+    """A private OpenLDAP with MSMQ schema and base tree for the whole run.
+
+    It is not synced to disk.
+    """
     from mqdssm.testing.openldap import OpenLdapServer
 
     with OpenLdapServer(durable=False) as server:
@@ -36,7 +41,10 @@ def openldap_server() -> "Iterator[OpenLdapServer]":
 
 @pytest.fixture
 def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory]":
-    """An open directory on ``openldap_server``, as its administrator; changes are undone after the test."""
+    """An open directory on ``openldap_server``, as its administrator.
+
+    Changes are undone after the test.
+    """
     import mqdssm
     from mqdssm.testing.openldap_snapshot import undone_changes
 
@@ -54,7 +62,10 @@ def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory
 
 @pytest.fixture(scope="session")
 def openldap_container() -> "Iterator[OpenLdapContainer]":
-    """The server in a container; skips with the reason where no container engine answers."""
+    """The server in a container.
+
+    It skips with the reason where no container engine answers.
+    """
     from mqdssm.testing.containers import OpenLdapContainer, why_no_engine
 
     reason = why_no_engine()
@@ -75,7 +86,10 @@ def samba_server() -> "Iterator[SambaDomainController]":
 
 @pytest.fixture
 def samba_directory(samba_server: "SambaDomainController") -> "Iterator[Directory]":
-    """An open directory on ``samba_server``, as its administrator; nothing is undone after the test."""
+    """An open directory on ``samba_server``, as its administrator.
+
+    Nothing is undone after the test.
+    """
     import mqdssm
 
     with mqdssm.connect(
@@ -89,7 +103,10 @@ def samba_directory(samba_server: "SambaDomainController") -> "Iterator[Director
 
 @pytest.fixture(scope="session")
 def samba_container() -> "Iterator[SambaContainer]":
-    """The domain controller in a container; skips with the reason where no container engine answers."""
+    """The domain controller in a container.
+
+    It skips with the reason where no container engine answers.
+    """
     from mqdssm.testing.containers import why_no_engine
     from mqdssm.testing.samba_container import SambaContainer
 

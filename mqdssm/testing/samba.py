@@ -124,7 +124,10 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
 
     @property
     def ldapi_url(self) -> str:
-        """URL of the privileged ``ldapi://`` socket: a client has the rights of SYSTEM without a log-in."""
+        """URL of the privileged ``ldapi://`` socket.
+
+        A client has the rights of SYSTEM without a log-in.
+        """
         return self._made_folder.ldapi_url
 
     @property

@@ -1,4 +1,6 @@
-"""Creation of computers and users in an Active Directory domain, as its own tools create them.
+"""Creation of computers and users in an Active Directory domain.
+
+They are made as its own tools create them.
 
 It does not use mqdssm's own directory layer on purpose: tests compare the two.
 """
@@ -13,7 +15,10 @@ _KINDS: Final = "Aa1."  # one of each kind of character that a domain's password
 
 
 class DomainAccounts(accounts.Accounts):
-    """Creator of security principals in a domain; the controller assigns their identifiers."""
+    """Creator of security principals in a domain.
+
+    The controller assigns their identifiers.
+    """
 
     CLASSES: ClassVar[tuple[str, ...]] = ("top", "person", "organizationalPerson", "user")
 

@@ -1,4 +1,7 @@
-"""Options, folder, address, initial domain and required software of a private domain controller."""
+"""Settings and software of a private domain controller.
+
+They are options, folder, address, initial domain and required software.
+"""
 
 import hashlib
 import os
@@ -107,7 +110,10 @@ class SambaOptions:
         }
 
     def names(self) -> dict[str, str]:
-        """Return the environment variables of the start script with which a domain is created."""
+        """Return the environment variables of the start script.
+
+        A domain is created with them.
+        """
         return {
             "MSMQ_SAMBA_REALM": self.realm.upper(),
             "MSMQ_SAMBA_DOMAIN": self.domain,
@@ -126,7 +132,10 @@ class ControllerFolder(ServerFiles):
 
     @property
     def socket(self) -> Path:
-        """Path of the privileged ldapi socket: clients have the rights of SYSTEM; only root can open it."""
+        """Path of the privileged ldapi socket.
+
+        Clients have the rights of SYSTEM; only root can open it.
+        """
         return self.path / "private" / "ldap_priv" / "ldapi"
 
     @property
@@ -135,7 +144,9 @@ class ControllerFolder(ServerFiles):
         return (self.path / "password").read_text(encoding="ascii").strip()
 
     def make(self, options: SambaOptions, address: str) -> None:
-        """Write the certificates, unless valid ones exist, and the settings for Kerberos clients.
+        """Write the certificates and the settings for Kerberos clients.
+
+        Valid certificates are kept.
 
         Raises:
             ConfigError: the folder cannot be used.
@@ -166,7 +177,10 @@ class ControllerFolder(ServerFiles):
 
 
 def temporary_folder() -> ControllerFolder:
-    """Create a temporary folder, to be deleted with its controller: in memory, if there is space."""
+    """Create a temporary folder, to be deleted with its controller.
+
+    It is in memory, if there is space.
+    """
     place: Path | None = None
     if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_BYTES_MIN:
         place = MEMORY_FOLDER
@@ -205,7 +219,9 @@ def taken_port(address: str) -> int:
 
 
 def template(options: SambaOptions) -> Path:
-    """Return the folder of the domain with which controllers start; it is created once per machine.
+    """Return the folder of the domain with which controllers start.
+
+    It is created once per machine.
 
     Its name depends on Samba's version, the names in the domain and the start script: a change of any of them
     creates a new folder. Processes that need the same folder at the same time wait for the first.
@@ -240,14 +256,19 @@ def template(options: SambaOptions) -> Path:
 
 
 def _forget_unused(folder: Path) -> None:
-    """Delete domains with which no controller was started for a long time (`UNUSED_S_MAX`)."""
+    """Delete domains that were not used for a long time (`UNUSED_S_MAX`).
+
+    No controller was started with them.
+    """
     for marker in folder.glob("*/done"):
         if time.time() - marker.stat().st_mtime > UNUSED_S_MAX:
             shutil.rmtree(marker.parent, ignore_errors=True)
 
 
 def cache_folder() -> Path:
-    """Return the folder for data that is created once per machine: MQDSSM_CACHE, or the user's cache.
+    """Return the folder for data that is created once per machine.
+
+    It is MQDSSM_CACHE, or the user's cache.
 
     Raises:
         ConfigError: the user has no cache folder.
@@ -261,7 +282,9 @@ def cache_folder() -> Path:
 
 
 def require_software() -> None:
-    """Check that a Samba domain controller is installed and that this user may run it.
+    """Check that a Samba domain controller is installed.
+
+    This user must be allowed to run it.
 
     Raises:
         ConfigError: it is not installed, or needs root; the message says what to do.
@@ -301,7 +324,10 @@ def _surroundings(place: Path) -> dict[str, str]:
 
 
 def _krb5_conf(options: SambaOptions, address: str) -> str:
-    """Return the settings for Kerberos clients, without DNS, which the domain does not have."""
+    """Return the settings for Kerberos clients, without DNS.
+
+    The domain does not have DNS.
+    """
     realm = options.realm.upper()
     return f"""[libdefaults]
 default_realm = {realm}

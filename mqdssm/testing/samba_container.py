@@ -1,4 +1,7 @@
-"""The private domain controller in a container: for machines without Samba, and for users without rights."""
+"""The private domain controller in a container.
+
+It is for machines without Samba, and for users without rights.
+"""
 
 from typing import ClassVar, Final
 
@@ -77,7 +80,10 @@ class SambaContainer(ServerContainer):
         return f"ldaps://{self.host}:{self._ports[3]}"
 
     def reset_password(self, dn: str) -> str:
-        """Set a new password of an account, see `mqdssm.testing.SambaDomainController.reset_password`."""
+        """Set a new password of an account.
+
+        See `mqdssm.testing.SambaDomainController.reset_password`.
+        """
         return self._account_maker().reset_password(dn)
 
     def _account_maker(self) -> DomainAccounts:

@@ -1,4 +1,6 @@
-"""``mqdssm sandbox``: an OpenLDAP with a kept folder, in the background until it is stopped.
+"""``mqdssm sandbox``: an OpenLDAP with a kept folder.
+
+It runs in the background until it is stopped.
 
 Its folder contains the database, the password, the certificates, the end of its log, and ``sandbox.json``
 with its addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only
@@ -232,7 +234,10 @@ def _state(path: Path, saved_state: dict[str, Any]) -> SandboxState:
 
 
 def _supervisor_runs(path: Path) -> bool:
-    """Return True if a process holds the lock on the pid file, as a running supervisor does."""
+    """Return True if a process holds the lock on the pid file.
+
+    A running supervisor does.
+    """
     import fcntl  # not on Windows, where require_software() has raised
 
     try:
@@ -252,7 +257,10 @@ def _pid(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Hold a lock, so that commands that start the same sandbox run one after the other."""
+    """Hold a lock on starting a sandbox.
+
+    Commands that start the same sandbox run one after the other.
+    """
     import fcntl
 
     with folder_errors(f"{path} cannot hold a sandbox"):

@@ -1,4 +1,7 @@
-"""Base classes of the servers of this package: start, stop, and accounts for tests."""
+"""Base classes of the servers of this package.
+
+They start, stop, and have accounts for tests.
+"""
 
 import threading
 import time
@@ -39,7 +42,9 @@ class LdapServer(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start the server, or start it again, at the same address; returns when it answers.
+        """Start the server, or start it again, at the same address.
+
+        Returns when it answers.
 
         Raises:
             ConfigError: software is missing, the user may not, an address is taken, ….
@@ -103,7 +108,10 @@ F = TypeVar("F", bound=ServerFiles)
 
 
 class LocalServer(LdapServer, Generic[F]):
-    """A server on this machine, which ends with the process that created it, even if that is killed."""
+    """A server on this machine, which ends with its creator.
+
+    It ends with the process that created it, even if that is killed.
+    """
 
     PROGRAM: ClassVar[str]
     """Name of the server's program in messages."""
@@ -146,7 +154,9 @@ class LocalServer(LdapServer, Generic[F]):
         return self._ask("status")["log"]
 
     def start(self) -> None:
-        """Start the server, or start it again, at the same address; returns when it answers.
+        """Start the server, or start it again, at the same address.
+
+        Returns when it answers.
 
         Raises:
             ConfigError: software is missing, the user may not, the folder is in use, an address is taken, ….
@@ -186,7 +196,10 @@ class LocalServer(LdapServer, Generic[F]):
 
     @abstractmethod
     def _address_is_given(self) -> bool:
-        """Return True if the options give the address, so that a retry would use the same one."""
+        """Return True if the options give the address.
+
+        A retry would use the same address.
+        """
 
     @abstractmethod
     def _forget_address(self) -> None:

@@ -1,4 +1,7 @@
-"""Folders with the files of private servers, and their protection from other users."""
+"""Folders with the files of private servers.
+
+They are protected from other users.
+"""
 
 import os
 import shutil

@@ -1,4 +1,7 @@
-"""Owner's side of a supervisor: a server that ends with this process, even if this is killed."""
+"""Owner's side of a supervisor.
+
+The server ends with this process, even if this is killed.
+"""
 
 import contextlib
 import json
@@ -29,7 +32,9 @@ class ServerState(TypedDict):
 
 
 class SupervisedServer:
-    """A server's command under a separate supervisor; can be used from several threads.
+    """A server's command under a separate supervisor.
+
+    It can be used from several threads.
 
     Attributes:
         process: the supervisor.
@@ -65,7 +70,9 @@ class SupervisedServer:
         )
 
     def ask(self, word: str) -> ServerState:
-        """Send ``start``, ``stop``, ``kill`` or ``status``, and return the state afterwards.
+        """Send a command and return the state afterwards.
+
+        The command is ``start``, ``stop``, ``kill`` or ``status``.
 
         Raises:
             ConfigError: the supervisor is gone.

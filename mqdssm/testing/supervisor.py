@@ -1,4 +1,6 @@
-"""Small process between a test run and its server, which ends the server in any case.
+"""Small process between a test run and its server.
+
+It ends the server in any case.
 
 It is run as a separate file (``python -I -S supervisor.py … -- command``) and needs the standard
 library only. It starts the command, keeps the last 64 KB of what it writes, and ends it
@@ -162,7 +164,10 @@ class Supervisor:
 
 
 def serve_owner(supervisor: Supervisor, wake: int) -> None:
-    """Obey the owner's words on standard input, until the owner ends or a signal comes."""
+    """Obey the owner's words on standard input.
+
+    It ends when the owner ends or a signal comes.
+    """
     owner = os.getppid()
     words: dict[bytes, Callable[[], None]] = {
         b"start": supervisor.start,
@@ -199,7 +204,10 @@ def serve_alone(supervisor: Supervisor, wake: int) -> None:
 
 
 def go_on_in_the_background() -> None:
-    """Continue in a forked child, with all open files and locks; the calling process ends."""
+    """Continue in a forked child.
+
+    All open files and locks are kept. The calling process ends.
+    """
     if os.fork():
         os._exit(0)
     os.setsid()

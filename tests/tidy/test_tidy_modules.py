@@ -8,7 +8,6 @@ REASONS = {
     "mqdssm/server/private_directory.py": "the only product module that may import mqdssm.testing",
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
-    "mqdssm/testing/openldap_snapshot.py": "loaded by pytest's plugin alone, when a test asks for it",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",

@@ -99,8 +99,6 @@ BEGINNINGS = (
 """Beginnings of docstrings that name no thing and no action: a noun phrase or an imperative stands there."""
 FIRST_LINE_MAX = 79
 """Longest first line of a docstring, without quotes and indentation; more goes into a paragraph below it."""
-LONG_FIRST_LINES = ("mqdssm/testing/",)
-"""Packages that still have longer first lines: remove a package when its last one is shortened."""
 SENTENCE_WORDS_MAX = 28
 """No docstring of the package has a longer sentence; language that is read once has fewer than 25 words."""
 LIST_ITEM = re.compile(r"(?:[*-]|\d+\.)\s|(?:Args|Attributes|Raises|Returns|Yields):$|[\w.*`]+: ")
@@ -202,31 +200,13 @@ def test_docstrings_begin_with_a_noun_phrase_or_an_imperative() -> None:
     report(riddles)
 
 
-def long_first_lines() -> Iterator[tuple[str, str]]:
-    """The place of each docstring with a first line that is too long, and that line."""
-    for place, text in docstrings():
-        line = text.splitlines()[0]
-        if len(line) > FIRST_LINE_MAX:
-            yield place, line
-
-
 def test_first_lines_of_docstrings_are_short() -> None:
     report(
         [
             f"{place}: {len(line)} characters, at most {FIRST_LINE_MAX}: move details to a paragraph: {line}"
-            for place, line in long_first_lines()
-            if not place.startswith(LONG_FIRST_LINES)
-        ]
-    )
-
-
-def test_the_list_of_packages_with_long_first_lines_is_true() -> None:
-    places = [place for place, _ in long_first_lines()]
-    report(
-        [
-            f"tests/tidy/test_tidy_names.py: remove {package} from LONG_FIRST_LINES, none is left"
-            for package in LONG_FIRST_LINES
-            if not any(place.startswith(package) for place in places)
+            for place, text in docstrings()
+            for line in text.splitlines()[:1]
+            if len(line) > FIRST_LINE_MAX
         ]
     )
 

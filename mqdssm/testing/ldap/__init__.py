@@ -1,1 +1,4 @@
-"""A simulated LDAP directory: requests and answers as octets, in memory (decision R146)."""
+"""A simulated LDAP directory in memory (decision R146).
+
+Requests and answers are octets.
+"""

@@ -29,7 +29,10 @@ def result(
 
 
 def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
-    """Encode a SearchResultDone, with the control of [RFC2696] unless `cookie` is None."""
+    """Encode a SearchResultDone.
+
+    It has the control of [RFC2696] unless `cookie` is None.
+    """
     return result(number, SEARCH_DONE, code, controls=b"" if cookie is None else _paging(cookie))
 
 

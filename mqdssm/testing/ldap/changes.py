@@ -1,4 +1,7 @@
-"""Changes of entries, performed or refused as in slapd ([RFC4511] 4.6 to 4.9, [RFC4512] 2.4)."""
+"""Changes of entries, performed or refused as in slapd.
+
+See [RFC4511] 4.6 to 4.9 and [RFC4512] 2.4.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -108,7 +111,9 @@ def check_writable(attribute: str) -> None:
 
 
 def new_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
-    """Return the attributes of a new entry: the given ones, and the values of its RDN.
+    """Return the attributes of a new entry.
+
+    They are the given ones, and the values of its RDN.
 
     Raises:
         LdapRefusal: the entry would break the schema.
@@ -199,7 +204,9 @@ def _delete_from(attributes: dict[str, list[bytes]], key: str, values: Sequence[
 
 
 def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
-    """Raise LdapRefusal for an entry that breaks the schema; else set its structural class.
+    """Raise LdapRefusal for an entry that breaks the schema.
+
+    Else its structural class is set.
 
     Raises:
         LdapRefusal: the entry breaks the schema.

@@ -1,4 +1,7 @@
-"""Connections of the product's LDAP client to a simulated directory, without a socket."""
+"""Connections of the LDAP client to a simulated directory.
+
+The client is the product's. There is no socket.
+"""
 
 from typing import Final
 
@@ -50,7 +53,10 @@ class SimulatedConnection:
 
 
 def open_session(directory: SimulatedDirectory) -> Session:
-    """Return a connected session with a simulated directory; it may write to replicated ones."""
+    """Return a connected session with a simulated directory.
+
+    It may write to replicated directories.
+    """
 
     def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)

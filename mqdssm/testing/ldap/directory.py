@@ -1,4 +1,6 @@
-"""A simulated directory in memory, which answers LDAP requests as slapd does (decision R146).
+"""A simulated directory in memory (decision R146).
+
+It answers LDAP requests as slapd does.
 
 `SimulatedDirectory` is the server and its disk: it outlives connections and crashes. It behaves like
 the slapd of `mqdssm.testing.openldap`: schema of MSMQ, unique objectGUIDs, a bound administrator.
@@ -49,7 +51,10 @@ _FULL: Final = "txn_commit failed"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Answer to a search: encoded entries, result code and the cookie of the next page."""
+    """Answer to a search.
+
+    It has encoded entries, the result code and the cookie of the next page.
+    """
 
     entries: list[bytes]
     code: int = LdapCode.SUCCESS
@@ -255,7 +260,9 @@ class SimulatedDirectory:
         return entry
 
     def _check_unique(self, request: LdapRequest, values: Sequence[bytes], name: DN) -> None:
-        """Raise LdapRefusal for an objectGUID that another entry has, as the overlay unique does.
+        """Raise LdapRefusal for an objectGUID that another entry has.
+
+        The overlay unique does so, too.
 
         The overlay searches with the controls of the request: an assertion must also hold for the root.
         """
@@ -286,7 +293,10 @@ class SimulatedDirectory:
         self.disk.write(change)
 
     def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
-        """Set the operational attributes of a write: time, user and entryCSN ([RFC4512] 3.4)."""
+        """Set the operational attributes of a write ([RFC4512] 3.4).
+
+        They are time, user and entryCSN.
+        """
         self._count += 1
         when, microseconds = _time_texts(self._now())
         if "entryuuid" not in attributes:
@@ -321,7 +331,10 @@ def _schema() -> dict[str, list[bytes]]:
 
 
 def _check_controls(request: LdapRequest) -> None:
-    """Raise LdapRefusal for an unknown or unsuitable critical control ([RFC4511] 4.1.11)."""
+    """Raise LdapRefusal for a bad critical control ([RFC4511] 4.1.11).
+
+    It is unknown or unsuitable.
+    """
     for control in request.controls:
         means_nothing = control.oid == requests.PAGED_RESULTS_OID and request.tag != requests.SEARCH_REQUEST
         if control.critical and (control.oid not in _CONTROLS or means_nothing):
@@ -329,7 +342,10 @@ def _check_controls(request: LdapRequest) -> None:
 
 
 def _check_assertion(request: LdapRequest, entry: TreeEntry) -> None:
-    """Raise LdapRefusal if an entry does not fulfil the request's assertion ([RFC4528])."""
+    """Raise LdapRefusal if an entry does not fulfil an assertion ([RFC4528]).
+
+    The request has the assertion.
+    """
     control = request.control(requests.ASSERTION_OID)
     if control is not None and not test_of(decode_filter(control.value or b""))(entry):
         raise LdapRefusal(LdapCode.ASSERTION_FAILED)

@@ -1,4 +1,7 @@
-"""Evaluation of search filters as in slapd: true, false or undefined ([RFC4511] 4.5.1.7)."""
+"""Evaluation of search filters as in slapd ([RFC4511] 4.5.1.7).
+
+The result is true, false or undefined.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +27,10 @@ _BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {
 
 
 def test_of(node: filters.LdapFilter) -> Test:
-    """Return a function that tests entries: True, False, or None if the filter is undefined."""
+    """Return a function that tests entries.
+
+    Its result is True, False, or None if the filter is undefined.
+    """
     match node:
         case filters.And(operands):
             return _all_of([test_of(operand) for operand in operands])
@@ -137,7 +143,9 @@ def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -
 
 
 def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes | None:
-    """Return a part of a substrings filter as slapd compares it; None if the part is not valid.
+    """Return a part of a substrings filter as slapd compares it.
+
+    None if the part is not valid.
 
     A blank at an end that lies inside the value stays; blanks alone at the end of the value count as nothing.
     """

@@ -1,4 +1,7 @@
-"""Decoding of LDAP requests, for a server ([RFC4511] 4); the product only encodes them."""
+"""Decoding of LDAP requests, for a server ([RFC4511] 4).
+
+The product only encodes them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +51,10 @@ _FILTER: Final = "[RFC4511] 4.5.1.7"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchRequest:
-    """Fields of a SearchRequest, without its base; requests with the same octets share one (`_search_in`)."""
+    """Fields of a SearchRequest, without its base.
+
+    Requests with the same octets share one object (`_search_in`).
+    """
 
     scope: requests.SearchScope
     dereference: int
@@ -144,7 +150,10 @@ def _controls_in(octets: bytes) -> tuple[requests.LdapControl, ...]:
 
 @lru_cache(maxsize=_KEPT)
 def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
-    """Decode the base and the other fields of a SearchRequest; a client repeats most of its searches."""
+    """Decode the base and the other fields of a SearchRequest.
+
+    A client repeats most of its searches.
+    """
     reader = BerReader.of(octets)
     base = reader.name("baseObject")
     scope = requests.SearchScope(reader.integer("scope", ENUMERATED))

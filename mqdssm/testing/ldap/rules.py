@@ -108,7 +108,10 @@ def pretty(name: DN) -> DN:
 
 
 def spelt(name: DN) -> str:
-    """Return the text of a name as the server writes it: special characters in hexadecimal."""
+    """Return the text of a name as the server writes it.
+
+    Special characters are in hexadecimal.
+    """
     text = str(name)
     return _ESCAPED.sub(lambda match: f"\\{ord(match[1]):02X}", text) if "\\" in text else text
 
@@ -197,7 +200,10 @@ INDEXED: Final = frozenset(
 
 @cache
 def superclasses(name: str) -> tuple[str, ...]:
-    """Return the lower-case names of a class and its superclasses, the class itself first."""
+    """Return the lower-case names of a class and its superclasses.
+
+    The class itself is first.
+    """
     chain = [name]
     while CLASSES[chain[-1]].superior:
         chain.append(CLASSES[chain[-1]].superior.lower())
@@ -225,7 +231,10 @@ def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], fr
 
 @cache
 def structural_class(classes: frozenset[str]) -> str | None:
-    """Return the structural class of an entry; None: there is none, or no single superclass chain."""
+    """Return the structural class of an entry.
+
+    None if there is none, or no single superclass chain.
+    """
     structural = [class_name for class_name in classes if CLASSES[class_name].kind == "STRUCTURAL"]
     lowest = max(structural, key=lambda class_name: len(superclasses(class_name)), default=None)
     if lowest is None or not set(structural) <= set(superclasses(lowest)):
@@ -234,7 +243,10 @@ def structural_class(classes: frozenset[str]) -> str | None:
 
 
 def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
-    """Return the normalized values of an attribute; objectClass includes superclasses."""
+    """Return the normalized values of an attribute.
+
+    objectClass includes superclasses.
+    """
     kind = TYPES[name]
     normalized = {normal for value in values if (normal := kind.normalize(value)) is not None}
     if name == OBJECT_CLASS:

@@ -52,7 +52,10 @@ class TreeEntry:
         return normalized_values
 
     def encoded(self, selection: tuple[str, ...]) -> bytes:
-        """Return name and selected attributes, encoded for a SearchResultEntry ([RFC4511] 4.5.2)."""
+        """Return name and selected attributes, encoded ([RFC4511] 4.5.2).
+
+        They are encoded for a SearchResultEntry.
+        """
         octets = self._encoded.get(selection)
         if octets is None:
             octets = entry_content(rules.spelt(self.name), self._selected(selection))
@@ -92,7 +95,10 @@ class EntryTree:
         return self._entries.get(name.normalized)
 
     def closest(self, name: DN) -> DN:
-        """Return the name of the lowest entry at or above a name; the empty name if there is none."""
+        """Return the name of the lowest entry at or above a name.
+
+        The empty name if there is none.
+        """
         while name:
             entry = self._entries.get(name.normalized)
             if entry is not None:
@@ -143,7 +149,10 @@ class EntryTree:
             del self._index[slot][entry.number]
 
     def within(self, base: TreeEntry, scope: SearchScope, search_filter: LdapFilter) -> list[TreeEntry]:
-        """Return the entries of a scope that may match a filter, in the order of their numbers."""
+        """Return the entries of a scope that may match a filter.
+
+        They are in the order of their numbers.
+        """
         if scope is SearchScope.BASE:
             return [base]
         candidates = self._candidates(search_filter)

@@ -1,1 +1,4 @@
-"""Directory store in memory, for tests and the simulation: fast, and with the crash behaviour of a disk."""
+"""Directory store in memory, for tests and the simulation.
+
+It is fast, and has the crash behaviour of a disk.
+"""

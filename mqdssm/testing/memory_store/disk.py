@@ -1,4 +1,6 @@
-"""The disk of a directory in memory: writes are durable, can be followed by a crash, or find the disk full.
+"""The disk of a directory in memory.
+
+Writes are durable, can be followed by a crash, or find the disk full.
 
 `Disk.on_write` is called before and after each write, and may raise to simulate a loss of power.
 """

@@ -11,7 +11,9 @@ STALE_MAX: Final = 64
 
 
 class NumberIndex(Generic[T]):
-    """Entries by number. New numbers are mostly the highest ones; entries are removed anywhere.
+    """Entries by number.
+
+    New numbers are mostly the highest ones; entries are removed anywhere.
 
     A number without entries stays in the list until there are many of them, so that adding and removing are
     as fast as in a dictionary. An authority should give each number once; if it does not, a number has
@@ -60,7 +62,10 @@ class NumberIndex(Generic[T]):
         return numbers[-1] if numbers else 0
 
     def between(self, after: int, up_to: int) -> Iterator[tuple[int, tuple[T, ...]]]:
-        """Yield numbers above `after`, up to `up_to`, ascending, with entries; no changes meanwhile."""
+        """Yield numbers above `after`, up to `up_to`, with entries.
+
+        They are ascending. Nothing may change meanwhile.
+        """
         numbers, entries = self._numbers, self._entries
         for place in range(bisect_right(numbers, after), len(numbers)):
             number = numbers[place]

@@ -1,4 +1,6 @@
-"""A store in memory, for simulations: fast, and with the crash behaviour of a disk.
+"""A store in memory, for simulations.
+
+It is fast, and has the crash behaviour of a disk.
 
 An operation of several steps has several writes, each of which may be the last one before a crash
 (`mqdssm.testing.memory_store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a
@@ -118,7 +120,10 @@ class MemoryStore:
         return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()), status=status)
 
     def _finish(self, shelf: PartitionTable) -> None:
-        """Complete interrupted deletions (R15): of an object and its tombstone, the newer one stays."""
+        """Complete interrupted deletions (decision R15).
+
+        Of an object and its tombstone, the newer one stays.
+        """
         for identifier in shelf.objects.keys() & shelf.graves.keys():
             stored_object, grave = shelf.objects[identifier], shelf.graves[identifier]
             if grave.seq_number > stored_object.seq_number:
@@ -151,7 +156,10 @@ class MemoryStore:
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
     def _taken(self, new_object: StoredObject) -> Hresult | None:
-        """Return an error if another object has the identifier or the path name, in any partition."""
+        """Return an error if another object has the identifier or path name.
+
+        The object may be in any partition.
+        """
         path_name = new_object.path_name
         if any(self._kept.everywhere(new_object.identifier)):
             return rules.EXISTS[new_object.object_type]
@@ -224,7 +232,9 @@ class MemoryStore:
         object_type: ObjectType,
         change: ops.UpdateObject | ops.DeleteObject | DirectoryChange,
     ) -> Guid | None:
-        """Return the GUID of the object in the partition to which a change refers (decision R51).
+        """Return the GUID of the object to which a change refers (decision R51).
+
+        The object is in the partition.
 
         A path name refers to the object that already has the change's number. Otherwise it refers to the
         object that had the name when the change was made: the newest object of that name that is older than
@@ -253,7 +263,10 @@ class MemoryStore:
     def _delete_as(
         self, shelf: PartitionTable, stored_object: StoredObject | None, grave: DeletedObject
     ) -> None:
-        """Write a tombstone, and then remove the object if it exists (decisions R15, R21)."""
+        """Write a tombstone, and then remove the object if it exists.
+
+        See decisions R15 and R21.
+        """
         old_tombstone = shelf.graves.get(grave.identifier)
         if old_tombstone is None or old_tombstone.seq_number < grave.seq_number:
             self._write(self._kept.bury, grave)
@@ -440,7 +453,10 @@ def _of_type(shelf: PartitionTable, identifier: Guid | None, object_type: Object
 
 
 def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
-    """Return the outcome of a change of a missing object: MQ_OK if its tombstone has the number."""
+    """Return the outcome of a change of a missing object.
+
+    It is MQ_OK if the object's tombstone has the number.
+    """
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
@@ -467,7 +483,10 @@ def _serves(stored_object: StoredObject, service: int) -> bool:
 
 
 def _of_site(entry: Numbered) -> bool:
-    """Return True if it is a queue that is visible only in its own site ([MC-MQDSRP] 3.2.7.8)."""
+    """Return True for a queue that is visible only in its own site.
+
+    See [MC-MQDSRP] 3.2.7.8.
+    """
     return (
         isinstance(entry, StoredObject)
         and entry.object_type is ObjectType.QUEUE

@@ -1,4 +1,6 @@
-"""Tables of a directory in memory, as on a disk: objects, tombstones, state, and their indexes.
+"""Tables of a directory in memory, as on a disk.
+
+They hold objects, tombstones, state, and their indexes.
 
 Each public method of `StoredTables` that writes is one durable write: it is done in full or not at all.
 """
@@ -162,15 +164,24 @@ class StoredTables:
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
 
     def shelf(self, partition_id: Guid) -> PartitionTable:
-        """Return the content of a partition; an empty one, not stored, if it does not exist."""
+        """Return the content of a partition.
+
+        If it does not exist, the content is empty and not stored.
+        """
         return self.shelves.get(partition_id, _EMPTY)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
-        """Return the objects of a type with a path name, in any case and partition; empty: none."""
+        """Return the objects of a type with a path name.
+
+        They are found in any case and partition. Empty if there are none.
+        """
         return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 
     def everywhere(self, identifier: Guid, partition_id: Guid | None = None) -> list[StoredObject]:
-        """Return the objects with an identifier, in all partitions or one: at most one in each partition."""
+        """Return the objects with an identifier, in all partitions or one.
+
+        There is at most one in each partition.
+        """
         if partition_id is not None:
             stored_object = self.shelf(partition_id).objects.get(identifier)
             return [] if stored_object is None else [stored_object]
@@ -239,7 +250,10 @@ class StoredTables:
             self.bury(replace(entry, seq_number=MIN))
 
     def note_foreign(self, stored_object: StoredObject, seq_number: SequenceNumber | None) -> None:
-        """Record another program's change; an object without a number is not stored until it is created."""
+        """Record another program's change.
+
+        An object without a number is not stored until it is created.
+        """
         self.foreign[stored_object.identifier] = ForeignObject(
             object_type=stored_object.object_type,
             identifier=stored_object.identifier,

@@ -1,1 +1,4 @@
-"""Whole enterprises in one process: real engines, simulated time and network, a seed ([MC-MQDSRP])."""
+"""Whole enterprises in one process, from a seed ([MC-MQDSRP]).
+
+Engines are real, time and network are simulated.
+"""

@@ -1,4 +1,6 @@
-"""Clients that create, update and delete objects of all types at all servers ([MS-MQDS] 3.1.4).
+"""Clients that create, update and delete objects ([MS-MQDS] 3.1.4).
+
+The objects are of all types, at all servers.
 
 Names are used again after their objects were deleted. Each change has a unique value, which identifies it in
 the ledger.
@@ -168,12 +170,18 @@ class SimulatedClients:
         return self._rng.of(open_sites) if open_sites else None
 
     def _is_free(self, entry: NumberedChange) -> bool:
-        """Return True if clients may delete an object: not the machines of directory servers."""
+        """Return True if clients may delete an object.
+
+        Machines of directory servers may not be deleted.
+        """
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
     def _named(self, entry: NumberedChange) -> dict[str, object]:
-        """Return arguments that name an object: its path name, if it has one, or its identifier."""
+        """Return arguments that name an object.
+
+        They have its path name, if it has one, or its identifier.
+        """
         if entry.path and self._rng.one_in(2):
             path = entry.path.upper() if self._rng.one_in(4) else entry.path
             return {"path_name": path}

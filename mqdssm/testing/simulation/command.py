@@ -23,7 +23,10 @@ def replay(seed: int) -> str:
 
 
 def run_seeds(first: int, count: int) -> Iterator[RunReport]:
-    """Run a range of seeds in several processes; yield the reports in the order of the seeds."""
+    """Run a range of seeds in several processes.
+
+    The reports are yielded in the order of the seeds.
+    """
     seeds = range(first, first + count)
     if count == 1:
         yield simulate(first)
@@ -33,7 +36,9 @@ def run_seeds(first: int, count: int) -> Iterator[RunReport]:
 
 
 def main(seeds: int, first: int, *, verbose: bool) -> int:
-    """Run seeds; print each violation with the command that repeats it, and a summary.
+    """Run seeds; print violations and a summary.
+
+    Each violation comes with the command that repeats it.
 
     Args:
         seeds: how many.
@@ -66,7 +71,10 @@ def main(seeds: int, first: int, *, verbose: bool) -> int:
 
 
 def _prepare_process() -> None:
-    """Prepare a process of the pool: no log, faster records, and the garbage collector runs seldom."""
+    """Prepare a process of the pool.
+
+    It has no log and faster records, and the garbage collector runs seldom.
+    """
     _silence_log()
     speed_up_records()
     gc.freeze()
@@ -74,7 +82,10 @@ def _prepare_process() -> None:
 
 
 def _silence_log() -> None:
-    """Keep warnings of simulated servers off the terminal: faults make hundreds of them."""
+    """Keep warnings of simulated servers off the terminal.
+
+    Faults make hundreds of them.
+    """
     logging.getLogger("mqdssm").addHandler(logging.NullHandler())
 
 

@@ -1,4 +1,6 @@
-"""Entries that another program has damaged (R83): their numbers are unreadable until they are mended.
+"""Entries that another program has damaged (decision R83).
+
+Their numbers are unreadable until they are mended.
 
 The store itself keeps the intact entries, for the checks; only operations of the server fail.
 """
@@ -53,7 +55,10 @@ class Damage:
         return len(self._entries)
 
     def add(self, change: DirectoryChange) -> DamagedEntry | None:
-        """Damage the entry of the object in a change; return None if the change names no object."""
+        """Damage the entry of the object in a change.
+
+        Returns None if the change names no object.
+        """
         kind, identifier = change.object_type, change.guid_identifier
         if kind is None or identifier is None:
             return None
@@ -97,14 +102,20 @@ class Damage:
         return self._of_partition(operation)
 
     def doubt(self, operation: Operation, result: Result) -> Result:
-        """Add the highest number that a damaged entry may have had to a `Recovered` result (R110)."""
+        """Add a damaged entry's highest possible number to a result (R110).
+
+        The result is `Recovered`.
+        """
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         numbers = [entry.number | _BUCKET for entry in self._in(operation.partition_id)]
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
     def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
-        """Replace the highest number in a `Recovered` result if it is the number of a damaged entry."""
+        """Replace the highest number in a `Recovered` result if it is damaged.
+
+        It is the number of a damaged entry.
+        """
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         hidden = {entry.number for entry in self._in(operation.partition_id)}

@@ -1,4 +1,6 @@
-"""Checks of delivery in a run without faults: changes arrive in time, tombstones are purged.
+"""Checks of delivery in a run without faults.
+
+Changes arrive in time, and tombstones are purged.
 
 The comparison at the end does not notice late or missing messages: synchronization makes up for them.
 """
@@ -42,7 +44,10 @@ class DeliveryChecks:
 
     @property
     def soon_s(self) -> float:
-        """Longest time of a change from its authority to a BSC of another site, in seconds."""
+        """Longest time of a change to a BSC of another site, in seconds.
+
+        The change comes from its authority.
+        """
         settings = [server.settings for server in self._servers]
         between, within = (
             max(server_settings.intersite_s for server_settings in settings),
@@ -57,7 +62,9 @@ class DeliveryChecks:
         return bool(network.late) and network.late_max_s > _QUIET_S
 
     def check_soon(self) -> None:
-        """Check that the new changes have arrived by propagation, without synchronization.
+        """Check that the new changes have arrived by propagation.
+
+        Synchronization must not have been needed.
 
         Raises:
             Violation: one has not.
@@ -92,7 +99,10 @@ class DeliveryChecks:
                     self._check_allowed(server, partition_id)
 
     def _new(self) -> Iterator[tuple[Guid, int, int]]:
-        """Yield the changed partitions: each with the number before its first change, and its last number."""
+        """Yield the changed partitions, each with two numbers.
+
+        These are the number before its first change, and its last number.
+        """
         for partition in self._world.ledger.partitions.values():
             numbers = [entry.number for entry in partition.entries.values() if entry.at >= self._begun]
             if numbers and not partition.dead:
@@ -102,7 +112,10 @@ class DeliveryChecks:
         return self._world.schedule.now - self._begun > _late(seconds)
 
     def _check_neighbors(self, server: SimulatedServer) -> None:
-        """Check that a server announces numbers to its neighbours, and that its BSCs acknowledge in time."""
+        """Check that a server announces numbers to its neighbours.
+
+        Its BSCs have to acknowledge in time.
+        """
         settings = server.settings
         for (is_bsc, name), neighbor in server.neighbors.items():
             timer_s = settings.intrasite_s if is_bsc else settings.intersite_s
@@ -119,7 +132,9 @@ class DeliveryChecks:
                 raise Violation(f"{server.name} has not heard of {name} in time")
 
     def _check_acks(self, owner: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
-        """Check that PSCs acknowledge each multiple of their interval ([MC-MQDSRP] 3.1.7.2.3).
+        """Check that PSCs acknowledge each multiple of their interval.
+
+        See [MC-MQDSRP] 3.1.7.2.3.
 
         Acknowledgements may overtake each other: any one of the new ones is enough.
         """
@@ -136,7 +151,10 @@ class DeliveryChecks:
                 )
 
     def _check_purging(self, server: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
-        """Check that a server has purged what it may, once for each interval of numbers (3.1.7.2.9)."""
+        """Check that a server has purged what it may (3.1.7.2.9).
+
+        It purges once for each interval of numbers.
+        """
         settings = server.settings
         tried_at = last - settings.purge_interval
         if tried_at <= before:
@@ -149,7 +167,10 @@ class DeliveryChecks:
             raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
 
     def _allowed(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
-        """Return the number up to which a server was allowed to purge when the checks began."""
+        """Return the number up to which a server was allowed to purge.
+
+        It is the number when the checks began.
+        """
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
             return int(saved.allowed_purge)
@@ -163,7 +184,10 @@ class DeliveryChecks:
         )
 
     def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
-        """Check that all replicas may purge what the authority had purged, by its announcements (3.2.7.1)."""
+        """Check that all replicas may purge what the authority had purged.
+
+        The authority's announcements allow it (3.2.7.1).
+        """
         settings = [server.settings for server in self._servers]
         if not self._is_due(
             2 * max(server_settings.header_s + server_settings.intersite_s for server_settings in settings)

@@ -1,4 +1,6 @@
-"""A simulated server with the product's driver, store thread and queue manager (R146, R147).
+"""A simulated server with the product's driver (decisions R146, R147).
+
+The store thread and queue manager are also those of the product.
 
 There are no threads: the simulation calls their functions in simulated time. The engine's actions go through
 the driver; the server only checks them, and may crash between two actions.

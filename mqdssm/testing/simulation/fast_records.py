@@ -14,7 +14,10 @@ _GENERATED: Final = "<string>"  # file name of the code that `dataclasses` makes
 
 
 def speed_up_records() -> list[type]:
-    """Replace `__init__` of all frozen dataclasses with slots that are loaded; return these classes."""
+    """Replace `__init__` of all frozen dataclasses with slots that are loaded.
+
+    Returns these classes.
+    """
     modules = [module for name, module in list(sys.modules.items()) if name.startswith(_PACKAGE)]
     classes = {
         value: None for module in modules for value in vars(module).values() if isinstance(value, type)

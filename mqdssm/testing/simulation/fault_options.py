@@ -1,4 +1,7 @@
-"""Options of a seed: faults of disks, entries and clocks, foreign servers, hostile servers."""
+"""Options of a seed for faults and unusual servers.
+
+Disks, entries and clocks have faults. Servers may be foreign or hostile.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,4 +1,7 @@
-"""Checks after the end of all faults: each replica is a true copy ([MC-MQDSRP] 1.3.1.2)."""
+"""Checks after the end of all faults ([MC-MQDSRP] 1.3.1.2).
+
+Each replica is a true copy.
+"""
 
 import gc
 from collections import deque
@@ -24,7 +27,10 @@ _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
 
 @dataclass(frozen=True, slots=True)
 class PartitionCopy:
-    """Contents of a partition in a store: objects, and numbers of deletions, by identifier."""
+    """Contents of a partition in a store.
+
+    They are objects, and numbers of deletions, by identifier.
+    """
 
     objects: Mapping[Guid, DirectoryChange]
     deletions: Mapping[Guid, int]
@@ -51,7 +57,10 @@ def copy_of(server: SimulatedServer, partition_id: Guid) -> PartitionCopy:
 
 
 def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
-    """Return objects that a full synchronization marked but did not remove ([MC-MQDSRP] 3.3.7.11)."""
+    """Return objects that a full synchronization marked but did not remove.
+
+    See [MC-MQDSRP] 3.3.7.11.
+    """
     ghosts: list[Guid] = []
     for object_type in IDENTIFIERS:
         listed = server.store.look(ListObjects(object_type=object_type, partition_id=partition_id))
@@ -70,7 +79,10 @@ def members(world: World) -> list[SimulatedServer]:
 
 
 def is_member(world: World, server: SimulatedServer) -> bool:
-    """Return True if a server belongs to the enterprise, according to its site and machine objects."""
+    """Return True if a server belongs to the enterprise.
+
+    Its site and machine objects decide.
+    """
     site = world.ledger.partitions.get(server.settings.site_id)
     if site is None or site.dead or world.is_foul(server):
         return False
@@ -104,7 +116,10 @@ def what_differs(world: World) -> str:
 
 
 def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
-    """Return a difference in the numbers of a partition or in its authority; empty: none."""
+    """Return a difference in a partition's numbers or authority.
+
+    Empty if there is none.
+    """
     partition_id = partition.partition_id
     owners = [server for server in servers if server.owns(partition_id)]
     if len(owners) != 1:
@@ -118,7 +133,10 @@ def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]
 
 
 def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
-    """Return a difference in the objects of a partition that has one authority; empty: none."""
+    """Return a difference in the objects of a partition.
+
+    The partition has one authority. Empty if there is no difference.
+    """
     partition_id = partition.partition_id
     owner = next(server for server in servers if server.owns(partition_id))
     for server in servers:
@@ -172,7 +190,10 @@ def _ledger_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
 
 
 def _vowed_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
-    """Return a loss in a partition whose authority was lost: objects that its successor had (R70)."""
+    """Return a loss in a partition whose authority was lost (decision R70).
+
+    The lost objects are some that its successor had.
+    """
     for identifier, entry in partition.vowed.items():
         change = copy.objects.get(identifier)
         if entry.content is None:
@@ -214,7 +235,10 @@ def _name(change: DirectoryChange) -> str:
 
 
 def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
-    """Return a difference in neighbours: other primary controllers and own backup controllers (R36)."""
+    """Return a difference in neighbours (decision R36).
+
+    They are other primary controllers and own backup controllers.
+    """
     owners = {other.settings.site_id: other for other in servers if other.owns(other.settings.site_id)}
     for site_id, server in owners.items():
         pscs = {owner.name.casefold() for owner in owners.values() if owner is not server}
@@ -232,7 +256,10 @@ def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
 
 
 def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
-    """Return the names of a server's PSC and BSC neighbours, without those of a hostile server."""
+    """Return the names of a server's PSC and BSC neighbours.
+
+    Those of a hostile server are left out.
+    """
     names: tuple[set[str], set[str]] = (set(), set())
     for (is_bsc, name), neighbor in server.neighbors.items():
         if name in expected or not world.is_foul_neighbor(neighbor):
@@ -241,7 +268,10 @@ def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> 
 
 
 def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
-    """Return a site or enterprise object that does not name its authority; empty: none."""
+    """Return a site or enterprise object that does not name its authority.
+
+    Empty if there is none.
+    """
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
     for entry in enterprise.live(ObjectType.SITE):
         owner = owners.get(entry.identifier)

@@ -1,4 +1,6 @@
-"""Clients that ask for forbidden changes, which authorities refuse (decisions R34, R95, R96).
+"""Clients that ask for forbidden changes (decisions R34, R95, R96).
+
+Authorities refuse them.
 
 These changes are refused at any time, in every state of the enterprise.
 """
@@ -34,7 +36,10 @@ class ForbiddenRequests:
         self._rng = SeededRandom("trespassers", world.options.seed)
 
     def run(self) -> None:
-        """Send a forbidden request now, and again after random times, as long as clients are busy."""
+        """Send a forbidden request now, and again after random times.
+
+        This goes on as long as clients are busy.
+        """
         if not self._world.options.fault_options.trespassed or not self._clients.busy:
             return
         server = self._clients.any_server()
@@ -75,7 +80,10 @@ class ForbiddenRequests:
             )
 
     def _move_machine(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
-        """Ask to update or create a machine object so that it names another site than its partition."""
+        """Ask to give a machine object another site than its partition.
+
+        The object is updated or created.
+        """
         site, other = self._site(), self._world.guid("nowhere")
         if site is None:
             return
@@ -95,7 +103,10 @@ class ForbiddenRequests:
             self._create(server, ObjectType.MACHINE, site, machine_properties(other, 0))
 
     def _change_enterprise(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
-        """Ask to delete or add an enterprise object, or to make an unknown server the PEC."""
+        """Ask for a forbidden change of the enterprise.
+
+        An object is deleted or added, or an unknown server is made the PEC.
+        """
         live = enterprise.live(ObjectType.ENTERPRISE)
         if not live:
             return
@@ -117,7 +128,10 @@ class ForbiddenRequests:
                 )
 
     def _ask_for_nothing(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
-        """Send a request with the wrong partition, an unknown partition, or an unknown or missing object."""
+        """Send a request that cannot be carried out.
+
+        It has the wrong partition, an unknown partition, or an unknown or missing object.
+        """
         machine = machine_properties(PEC_PARTITION_ID, 0)
         match self._rng.below(4):
             case 0:

@@ -1,4 +1,6 @@
-"""Other programs that write into servers' directories with plain LDAP (decisions R112, R113).
+"""Other programs that write into servers' directories with plain LDAP.
+
+See decisions R112 and R113.
 
 Such a change gets no number. In the directory of the owner it is found and published; in a replica it is
 reported, and an operator who compares the replicas in the end has them synchronized.
@@ -56,7 +58,10 @@ class ForeignWriters:
         self._world.schedule.after(self._rng.between(1, 2000 * every_s) / 1000, go)
 
     def _write(self) -> None:
-        """Change an object in the directory of its owner or of a replica, also of a server that is down."""
+        """Change an object in the directory of its owner or of a replica.
+
+        The server may be down.
+        """
         candidates = [
             (partition, entry)
             for partition in self._world.ledger.partitions.values()
@@ -76,7 +81,10 @@ class ForeignWriters:
     def _is_recorded(
         self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
     ) -> bool:
-        """Return True if a server has the newest state of an object, and no interrupted change of it."""
+        """Return True if a server has the newest state of an object.
+
+        No interrupted change of the object may be left.
+        """
         if partition.partition_id in server.torn:
             return False
         change = copy_of(server, partition.partition_id).objects.get(entry.identifier)
@@ -100,7 +108,10 @@ class ForeignWriters:
     def _expect(
         self, server: SimulatedServer, partition_id: Guid, entry: NumberedChange, number: int
     ) -> None:
-        """Record that the object may be published once more, with any content; nobody is told about it."""
+        """Record that the object may be published once more, with any content.
+
+        Nobody is told about it.
+        """
         change = ChangeObject(
             request=number,
             command=Command.UPDATE,
@@ -116,7 +127,10 @@ class ForeignWriters:
         )
 
     def mend(self) -> None:
-        """Let the operator synchronize each replica whose differences another program made."""
+        """Let the operator synchronize replicas that another program changed.
+
+        These are replicas with differences.
+        """
         if not self._world.options.fault_options.foreign_every_s:
             return
         for partition in self._world.ledger.partitions.values():

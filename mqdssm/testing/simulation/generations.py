@@ -1,4 +1,6 @@
-"""Generations of options: a recorded seed keeps the options that existed when it was recorded.
+"""Generations of options.
+
+A recorded seed keeps the options that existed when it was recorded.
 
 All other seeds may draw every option. A new option needs a new generation, and is drawn from that generation
 on. Seeds of regressions, mutants and tests are recorded here.
@@ -73,5 +75,8 @@ RECORDED: Final[Mapping[int, Generation]] = dict(
 
 
 def generation_of(seed: int) -> Generation:
-    """Return the generation of a seed; a seed that is not recorded may draw every option."""
+    """Return the generation of a seed.
+
+    A seed that is not recorded may draw every option.
+    """
     return RECORDED.get(seed, Generation.FOREIGN if seed in FOREIGN_SEEDS else Generation.SHORT)

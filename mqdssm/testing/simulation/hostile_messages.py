@@ -1,4 +1,6 @@
-"""Messages of a hostile server, with false values in any field (decisions R105, R107).
+"""Messages of a hostile server (decisions R105, R107).
+
+They have false values in any field.
 
 A false value has the type of its field, so that the message can be decoded.
 """
@@ -56,7 +58,10 @@ def header_of(site_id: Guid, sender: str, *numbers: msg.PartitionSeqNumbers) -> 
 def claim_story(
     site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
 ) -> tuple[msg.ReplicationMessage, ...]:
-    """Return messages that claim newer changes, then a needed full synchronization, then no objects."""
+    """Return messages of a false story.
+
+    They claim newer changes, then a needed full synchronization, then no objects.
+    """
     numbers = msg.PartitionSeqNumbers(
         partition_id=partition_id, last_seq_number=number, purged_seq_number=number
     )
@@ -82,7 +87,9 @@ def claim_story(
 
 
 class HostileMessages:
-    """Source of false messages of one server, which knows the whole state of the enterprise.
+    """Source of false messages of one server.
+
+    The server knows the whole state of the enterprise.
 
     Args:
         world: the enterprise.
@@ -129,7 +136,10 @@ class HostileMessages:
         }
 
     def tell(self) -> tuple[msg.ReplicationMessage, ...]:
-        """Return one false message of any kind, or a consistent story of several messages."""
+        """Return one false message of any kind, or a consistent story.
+
+        The story has several messages.
+        """
         partitions = list(self._world.ledger.partitions.values())
         self._partition = self._rng.of(partitions)
         sender = self._sender
@@ -263,7 +273,10 @@ class HostileMessages:
     # -- requests that no server may carry out
 
     def _wanted(self) -> msg.DirectoryChange:
-        """Return a change of other servers' roles, names or keys, which must be refused in any case."""
+        """Return a change of other servers' roles, names or keys.
+
+        It must be refused in any case.
+        """
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
         sites = [site for site in enterprise.live(ObjectType.SITE) if not partitions[site.identifier].foul]
@@ -286,7 +299,10 @@ class HostileMessages:
         return [machine for machine in machines if machine is not None]
 
     def _about_server(self, machine: NumberedChange) -> msg.DirectoryChange:
-        """Return a change of a directory server's role, key or name, or the deletion of its machine."""
+        """Return a change that concerns a directory server.
+
+        It changes the server's role, key or name, or deletes its machine.
+        """
         home = next(
             partition
             for partition in self._world.ledger.partitions.values()

@@ -1,4 +1,6 @@
-"""A hostile server: its signatures are valid, but any field of its messages may be false (decision R107).
+"""A hostile server (decision R107).
+
+Its signatures are valid, but any field of its messages may be false.
 
 It may harm the partitions that it owns and the servers of its site. All other partitions and servers are
 checked.
@@ -23,7 +25,9 @@ _PRIORITY: Final = 3
 
 
 class HostileServer:
-    """A random server that turns hostile; never the PEC, on which all other servers depend.
+    """A random server that turns hostile.
+
+    It is never the PEC, on which all other servers depend.
 
     Args:
         world: the enterprise.
@@ -41,7 +45,10 @@ class HostileServer:
         self.counts: Counter[str] = Counter()
 
     def begin(self) -> None:
-        """Choose the hostile server, if the options ask for one, and send lies until the run ends."""
+        """Choose the hostile server, if the options ask for one.
+
+        It sends lies until the run ends.
+        """
         world = self._world
         servers = [controller for controller in self._registry.controllers() if controller is not world.pec]
         if not world.options.fault_options.is_hostile or not servers:

@@ -1,4 +1,6 @@
-"""Record of all changes by object authorities, with which replicas and answers are compared.
+"""Record of all changes by object authorities.
+
+Replicas and answers are compared with it.
 
 An entry is a sequence number that an authority assigned ([MC-MQDSRP] 2.2.2), with the object as it was then.
 Entries come from the results of stores, not from the engines.
@@ -40,7 +42,10 @@ CONTROLLER: Final = int(Service.PSC | Service.PEC)
 
 
 def content_of(object_type: ObjectType, properties: Properties) -> Content:
-    """Return the properties that must be equal in all replicas: all but the identifier."""
+    """Return the properties that must be equal in all replicas.
+
+    These are all but the identifier.
+    """
     identifier = IDENTIFIERS[object_type]
     return {propid: value for propid, value in properties if propid != identifier}
 
@@ -73,7 +78,10 @@ class NumberedChange:
 
     @property
     def is_site_scope(self) -> bool:
-        """True for a queue of site scope ([MC-MQDSRP] 3.3.7.3), which all servers have nevertheless."""
+        """True for a queue of site scope ([MC-MQDSRP] 3.3.7.3).
+
+        All servers have such a queue nevertheless.
+        """
         return self.content is not None and self.content.get(Propid.Q_SCOPE) == 0
 
     def __str__(self) -> str:
@@ -253,7 +261,10 @@ def _is_controller(machine: NumberedChange) -> bool:
 
 
 def is_baton(partition: PartitionLedger, machine_id: Guid, name: str) -> bool:
-    """Return True if the last change of a partition hands it over to a server (decision R38)."""
+    """Return True if a partition's last change hands it over (decision R38).
+
+    A server gets the partition.
+    """
     last = partition.entries.get(partition.last)
     if last is None or last.content is None:
         return False

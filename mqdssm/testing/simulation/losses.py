@@ -1,4 +1,7 @@
-"""Lost and restored directories, and replaced authorities (decisions R39, R43, R70, R71)."""
+"""Lost and restored directories, and replaced authorities.
+
+See decisions R39, R43, R70 and R71.
+"""
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -89,7 +92,10 @@ class Losses:
     # -- primary controllers
 
     def are_known(self, site_id: Guid) -> bool:
-        """Return True if all other servers have complete copies of what a site's controller owns."""
+        """Return True if others have complete copies of a site's partitions.
+
+        These are the partitions that the site's controller owns. All other servers have to have them.
+        """
         owner = self._registry.owner(site_id)
         other_controllers = [
             controller for controller in self._registry.controllers() if controller is not owner
@@ -100,7 +106,10 @@ class Losses:
         )
 
     def restore_primary(self, site_id: Guid) -> Task:
-        """Start a primary controller with an old copy of its directory, and the setting `restored`."""
+        """Start a primary controller with an old copy of its directory.
+
+        It has the setting `restored`.
+        """
         server = self._registry.owner(site_id)
         if not all(map(server.is_whole, server.persisted)):
             return
@@ -146,7 +155,10 @@ class Losses:
     def _loosen(
         self, server: SimulatedServer, partitions: list[PartitionLedger], last_numbers: dict[Guid, int]
     ) -> None:
-        """Note the loss of partitions; changes that all other servers or the copy have must remain."""
+        """Note the loss of partitions.
+
+        Changes that all other servers or the copy have must remain.
+        """
         other_controllers = [
             controller for controller in self._registry.controllers() if controller is not server
         ]
@@ -167,7 +179,10 @@ class Losses:
         yield from self._remove_retired(partitions)
 
     def _remove_retired(self, partitions: list[PartitionLedger]) -> Task:
-        """Remove machine objects of retired servers again: the removal may have been lost (R104)."""
+        """Remove machine objects of retired servers again (decision R104).
+
+        The removal may have been lost.
+        """
         sites = {partition.partition_id for partition in partitions}
         for server in list(self._world.servers):
             if server.retired and server.settings.site_id in sites:
@@ -209,14 +224,20 @@ class Losses:
     # -- taking over
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
-        """Return the complete backup controller of a site with the highest number; None: there is none."""
+        """Return the site's backup controller with the highest number.
+
+        It has to be complete. None if there is none.
+        """
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
         whole = [bsc for bsc in self._other_bscs(site_id) if _has(bsc, owned)]
         return max(whole, key=lambda bsc: bsc.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
-        """Retire a primary controller, and let a backup controller take over its partitions."""
+        """Retire a primary controller.
+
+        A backup controller takes over its partitions.
+        """
         owner = self._registry.owner(site_id)
         heir = heir or self._rng.of(self.heirs(site_id))
         partitions = self._registry.owned_by(owner)
@@ -234,7 +255,10 @@ class Losses:
         yield from self._remove_retired(partitions)
 
     def sites_that_are_back(self) -> list[PartitionLedger]:
-        """Return removed sites that exist again: their removal was lost with the authority."""
+        """Return removed sites that exist again.
+
+        Their removal was lost with the authority.
+        """
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         live = {entry.identifier for entry in enterprise.live()}
         partitions = self._world.ledger.partitions
@@ -245,7 +269,10 @@ class Losses:
         ]
 
     def bring_back(self, site: PartitionLedger) -> Task:
-        """Restart the controller of a removed site, which is needed to remove the site again."""
+        """Restart the controller of a removed site.
+
+        It is needed to remove the site again.
+        """
         server = self._registry.owner(site.partition_id)
         site.dead = False
         site.loosen(0)
@@ -282,7 +309,9 @@ class Losses:
         return saved is not None and self._world.find(saved.authority_name) is pec
 
     def name_pec(self) -> None:
-        """From now on, tell servers that follow a lost or renamed PEC the name of the current one.
+        """From now on, give servers the name of the current PEC.
+
+        They are servers that follow a lost or renamed PEC.
 
         They would accept this from no server but their own PEC (decision R107).
         """
@@ -317,7 +346,10 @@ class Losses:
 
 
 def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
-    """Return True if a server has changes of each partition, and no full synchronization under way."""
+    """Return True if a server has changes of each partition.
+
+    No full synchronization may be under way.
+    """
     return all(server.is_whole(partition_id) and server.reached(partition_id) for partition_id in partitions)
 
 

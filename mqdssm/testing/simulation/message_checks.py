@@ -1,4 +1,7 @@
-"""Checks of messages between servers: each is compared with stores and ledger ([MC-MQDSRP] 2.2.6)."""
+"""Checks of messages between servers ([MC-MQDSRP] 2.2.6).
+
+Each message is compared with stores and ledger.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -1,4 +1,6 @@
-"""Delivery of express messages between servers as in Message Queuing, with faults ([MC-MQDSRP] 2.1).
+"""Delivery of express messages between servers, with faults.
+
+It is as in Message Queuing ([MC-MQDSRP] 2.1).
 
 A message waits with its sender while its destination cannot be reached, and is lost when the sender stops.
 When its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes
@@ -84,7 +86,10 @@ class FaultyNetwork(ABC):
         self.heal()
 
     def divide(self, side: frozenset[int], *, one_way: bool) -> None:
-        """Cut some servers off from the others; one way: only messages from these servers are held up."""
+        """Cut some servers off from the others.
+
+        If the cut is one way, only messages from these servers are held up.
+        """
         self.counts.cuts += 1
         self._side, self._one_way = side, one_way
 

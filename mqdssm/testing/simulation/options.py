@@ -1,4 +1,7 @@
-"""Options of a run, which follow from its seed: enterprise, settings, workload and faults."""
+"""Options of a run, which follow from its seed.
+
+They concern enterprise, settings, workload and faults.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,4 +1,7 @@
-"""Foreign servers: propagation as Windows does it, and settings of several versions."""
+"""Foreign servers with settings of several versions.
+
+They propagate changes as Windows does.
+"""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -37,7 +40,9 @@ WINDOWS: Final = Tuning(
 
 
 class WindowsEngine:
-    """Engine that propagates an update as the properties that it set ([MC-MQDSRP] 3.1.7.1.2).
+    """Engine that propagates only the properties that an update set.
+
+    See [MC-MQDSRP] 3.1.7.1.2.
 
     Args:
         engine: the engine that does all the rest.
@@ -72,7 +77,10 @@ class WindowsEngine:
             self._updates.popitem(last=False)
 
     def _look_at(self, operation: Operation) -> None:
-        """Remember the properties that an operation sets, at an authority or a PSC that forwards changes."""
+        """Remember the properties that an operation sets.
+
+        It runs at an authority, or at a PSC that forwards changes.
+        """
         if isinstance(operation, UpdateObject):
             self._remember(operation.partition_id, operation.seq_number, operation.properties)
         elif isinstance(operation, ApplyChanges):

@@ -1,4 +1,6 @@
-"""Checks of purging ([MC-MQDSRP] 3.1.7.2.9): each rule is compared with the contents of the stores.
+"""Checks of purging ([MC-MQDSRP] 3.1.7.2.9).
+
+Each rule is compared with the contents of the stores.
 
 * An authority purges numbers that every PSC has; a replica purges numbers that its authority has purged. No
   server purges the newest numbers.
@@ -38,7 +40,10 @@ class PurgeRules:
         self._furthest: dict[tuple[int, Guid], int] = {}
 
     def reached(self, server: SimulatedServer, partition_id: Guid, last: int) -> None:
-        """Record the highest number that a server has ever reached, even if it loses its directory later."""
+        """Record the highest number that a server has ever reached.
+
+        It stays even if the server loses its directory later.
+        """
         key = (server.index, partition_id)
         self._furthest[key] = max(last, self._furthest.get(key, 0))
 
@@ -73,7 +78,10 @@ class PurgeRules:
                 raise Violation(f"{server.name} purges up to {operation.up_to}, but keeps {change}")
 
     def _check_acks(self, server: SimulatedServer, partition_id: Guid, up_to: int) -> None:
-        """Check that an authority purges only numbers that all known primary controllers have."""
+        """Check that an authority purges only acknowledged numbers.
+
+        All known primary controllers have these numbers.
+        """
         for (is_bsc, name), neighbor in server.neighbors.items():
             if is_bsc:
                 continue
@@ -101,7 +109,9 @@ class PurgeRules:
                 )
 
     def marked(self, server: SimulatedServer, operation: MarkPartition) -> None:
-        """Check a partition at the beginning of a full synchronization ([MC-MQDSRP] 3.3.7.10).
+        """Check a partition at the beginning of a full synchronization.
+
+        See [MC-MQDSRP] 3.3.7.10.
 
         Raises:
             Violation: something has kept its number.

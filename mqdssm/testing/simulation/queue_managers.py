@@ -24,7 +24,9 @@ _REPLAYED: Final = 20
 
 
 class QueueManagers(FaultyNetwork, InProcessNetwork):
-    """Network of hosts in simulated time, used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
+    """Network of hosts in simulated time.
+
+    It is used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
 
     Args:
         schedule: the time.
@@ -73,23 +75,35 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         self.wake()
 
     def send(self, _sender: SimulatedServer, sent: Send) -> None:
-        """Count a message that a server sends; the driver has passed it to the queue manager already."""
+        """Count a message that a server sends.
+
+        The driver has passed it to the queue manager already.
+        """
         self.counts.sent[sent.message.operation] += 1
 
     def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
-        """Deliver a message to the machine of its address; refuse it if that cannot be reached."""
+        """Deliver a message to the machine of its address.
+
+        It is refused if the machine cannot be reached.
+        """
         if self._side and self._is_held_up(source, queued.address):
             return DeliveryState.REFUSED
         return super().deliver(source, queued)
 
     def _is_held_up(self, source: LocalQueueManager, address: Address) -> bool:
-        """Return True if the network's cut is between a machine and another one, by its address."""
+        """Return True if a cut is between a machine and another one.
+
+        The cut is the network's. The other machine is given by its address.
+        """
         index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
         host_numbers = (number for number, host in self._up.values() if address in _addresses(host))
         return self._is_cut(index, next(host_numbers, index))
 
     def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
-        """Schedule the arrival of a message, with faults; return no messages to deliver at once."""
+        """Schedule the arrival of a message, with faults.
+
+        Returns no messages to deliver at once.
+        """
         faults = self.faults
         if is_acknowledgement(message.message_class):
             self._count_nack(message)
@@ -105,7 +119,10 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         return ()
 
     def _damaged(self, message: Message, target: str) -> Message | None:
-        """Return a message as it arrives, perhaps changed; None: it was rejected (no such queue)."""
+        """Return a message as it arrives, perhaps changed.
+
+        None if it was rejected (no such queue).
+        """
         if self._happens(self.faults.refused):
             _, host = self._up[target.casefold()]
             host.acknowledge(message, MessageClass.NACK_BAD_DEST_QUEUE)

@@ -1,4 +1,6 @@
-"""Requests of clients and their answers, compared with the ledger ([MC-MQDSRP] 3.1.7.1.1, 3.3.7.1).
+"""Requests of clients and their answers, compared with the ledger.
+
+See [MC-MQDSRP] 3.1.7.1.1 and 3.3.7.1.
 
 MQ_OK: done, once. An error: not done. No answer, MQDS_NO_RSP_FROM_OWNER, or a server that stopped: done once
 or not at all (decision R61).
@@ -139,7 +141,9 @@ class RequestBook:
             self._entries_of.setdefault(entry.path.casefold(), []).append(entry)
 
     def check(self) -> None:
-        """Check that each confirmed request was carried out, and no request more than once.
+        """Check that each confirmed request was carried out.
+
+        No request may be carried out more than once.
 
         Raises:
             Violation: a request is missing, or a change has no request.
@@ -210,7 +214,10 @@ def _key(change: ChangeObject) -> Guid | str:
 
 
 def _match(edges: Sequence[Sequence[object]]) -> int | None:
-    """Match each left node with its own right node (Kuhn); return the first unmatched one, or None."""
+    """Match each left node with its own right node (Kuhn).
+
+    Returns the first unmatched node, or None.
+    """
     holder: dict[int, int] = {}
 
     def find(left: int, seen: set[int]) -> bool:

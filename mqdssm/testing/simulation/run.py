@@ -1,4 +1,7 @@
-"""One run: an enterprise is installed, works with faults, and must be consistent soon after they end."""
+"""One run of an enterprise.
+
+It is installed, works with faults, and must be consistent soon after they end.
+"""
 
 import traceback
 from dataclasses import dataclass, field
@@ -168,7 +171,10 @@ class Simulation:
             raise Violation(f"whole no more: {difference}")
 
     def _prove_alive(self) -> None:
-        """Check that each server can change partitions, and that the changes reach all servers."""
+        """Check that each server can change partitions.
+
+        The changes have to reach all servers.
+        """
         world = self.world
         delivery_checks = DeliveryChecks(world)
         self._pass(_QUIET_S)

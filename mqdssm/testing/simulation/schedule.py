@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 
 class Schedule:
-    """Simulated clock with a queue of actions; the time jumps from one action to the next.
+    """Simulated clock with a queue of actions.
+
+    The time jumps from one action to the next.
 
     Attributes:
         now: seconds since the simulation began.

@@ -21,7 +21,10 @@ class ServerRegistry:
         self._closing = closing
 
     def open_sites(self) -> list[Guid]:
-        """Return the sites with a controller, except sites that are being removed, lost or hostile."""
+        """Return the sites with a controller that are in use.
+
+        Sites that are being removed, lost or hostile are left out.
+        """
         partitions = self._world.ledger.partitions
         identifiers = []
         for site in partitions[PEC_PARTITION_ID].live(ObjectType.SITE):
@@ -45,13 +48,19 @@ class ServerRegistry:
         ]
 
     def machine(self, server: SimulatedServer) -> NumberedChange | None:
-        """Return the ledger's entry of a server's machine object; None if there is no such object."""
+        """Return the ledger's entry of a server's machine object.
+
+        None if there is no such object.
+        """
         partition = self._world.ledger.partitions.get(server.settings.site_id)
         entry = partition.latest.get(server.settings.machine_id) if partition is not None else None
         return entry if entry is not None and entry.content is not None else None
 
     def serves(self, server: SimulatedServer) -> int:
-        """Return the `Service` bits of a server's machine object; 0 if there is no such object."""
+        """Return the `Service` bits of a server's machine object.
+
+        0 if there is no such object.
+        """
         machine = self.machine(server)
         service = (machine.content or {}).get(Propid.QM_SERVICE) if machine is not None else 0
         return service if isinstance(service, int) else 0
@@ -67,7 +76,10 @@ class ServerRegistry:
         ]
 
     def controllers(self) -> list[SimulatedServer]:
-        """Return the directory servers that have a machine object, except retired and hostile ones."""
+        """Return the directory servers that have a machine object.
+
+        Retired and hostile ones are left out.
+        """
         roles = CONTROLLER | Service.BSC
         return [
             server for server in self._world.servers if self._is_there(server) and self.serves(server) & roles
@@ -85,7 +97,10 @@ class ServerRegistry:
         )
 
     def site_names(self, site_id: Guid, server: SimulatedServer) -> bool:
-        """Return True if a site's object names a server as its PSC, or if there is no such object."""
+        """Return True if a site's object names a server as its PSC.
+
+        Also True if there is no such object.
+        """
         site = self._world.ledger.partitions[PEC_PARTITION_ID].latest.get(site_id)
         content = site.content if site is not None else None
         return content is None or str(content.get(Propid.S_PSC)).casefold() == server.name.casefold()

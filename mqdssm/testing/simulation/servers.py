@@ -1,4 +1,7 @@
-"""A simulated directory server: a real engine and a store, with crashes and restarts."""
+"""A simulated directory server, with crashes and restarts.
+
+It has a real engine and a store.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -73,7 +76,10 @@ Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
 
 
 class SimulatedEngine(Engine, Protocol):
-    """Interface of an engine: `mqdssm.engines.replication.engine.ReplicationEngine`, or a mutant."""
+    """Interface of an engine.
+
+    It is `mqdssm.engines.replication.engine.ReplicationEngine`, or a mutant.
+    """
 
     def step(self, event: Event, now: float) -> list[Action]:
         """Process an event, and return the actions to perform."""
@@ -183,7 +189,10 @@ class SimulatedServer:
         return self._engine is not None and not self._waits
 
     def owns(self, partition_id: Guid) -> bool:
-        """Return True if the server is the authority of a partition, according to its store."""
+        """Return True if the server is the authority of a partition.
+
+        Its store decides.
+        """
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.owned
 
@@ -193,17 +202,26 @@ class SimulatedServer:
         return len(self._timers)
 
     def is_whole(self, partition_id: Guid) -> bool:
-        """Return True if the server has a partition, and no full synchronization of it is under way."""
+        """Return True if the server has a partition as a whole.
+
+        No full synchronization of the partition is under way.
+        """
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 
     def was_whole(self, partition_id: Guid) -> bool:
-        """Return True if its copy of a partition has been whole since it was begun (decision R140)."""
+        """Return True if a copy was whole since it was begun (decision R140).
+
+        It is the server's copy of a partition.
+        """
         saved = self.persisted.get(partition_id)
         return saved is not None and not saved.is_new
 
     def reached(self, partition_id: Guid) -> int:
-        """Return the server's LastSeqNumber of a partition, according to its store; 0: no partition."""
+        """Return the server's LastSeqNumber of a partition.
+
+        It comes from the server's store. 0 if there is no partition.
+        """
         saved = self.persisted.get(partition_id)
         return 0 if saved is None else int(saved.last)
 
@@ -352,7 +370,10 @@ class SimulatedServer:
         self._world.schedule.after(after_s / self._rate, fire)
 
     def _perform(self, token: int, operation: Operation) -> Performed | None:
-        """Perform an operation, with faults; return its result, or None if it comes later or not at all."""
+        """Perform an operation, with faults.
+
+        Returns its result, or None if it comes later or not at all.
+        """
         faults = self.faults
         if self._planned_crash is not None and self._crashes_in(operation):
             self.crash()
@@ -384,7 +405,10 @@ class SimulatedServer:
         return True
 
     def _is_lost(self, operation: Operation) -> bool:
-        """Return True if the store cannot be reached, or does an operation and its answer is lost."""
+        """Return True if an operation is lost.
+
+        The store cannot be reached, or does the operation and its answer is lost.
+        """
         if not self.faults.flaky or self._rng.below(PER_MILLE) >= self.faults.flaky:
             return False
         if self._rng.one_in(2):
@@ -427,7 +451,10 @@ class SimulatedServer:
         self._world.schedule.after(before, do)
 
     def _fail(self, operation: Operation) -> Result:
-        """Let an operation fail after all, a part or none of its work (decisions R66, R83)."""
+        """Let an operation fail (decisions R66, R83).
+
+        It fails after all, a part or none of its work.
+        """
         result = fail(self.store, operation, self._rng, lambda: self._world.torn(self, operation))
         result = self.damage.doubt(operation, result)
         if self._world.trace is not None:
@@ -437,7 +464,10 @@ class SimulatedServer:
         return self.damage.hide(operation, result, self.store)
 
     def _performed(self, operation: Operation) -> Result | None:
-        """Perform and check an operation; None: the disk is full, and it has to be repeated."""
+        """Perform and check an operation.
+
+        None if the disk is full, and it has to be repeated.
+        """
         possible, stopped = self.damage.stops(operation)
         result = stopped
         if possible is not None:

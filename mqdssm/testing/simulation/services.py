@@ -1,4 +1,6 @@
-"""Services beside an authority that write to its directory directly ([MC-MQDSRP] 3.1.7.1.2, 3.1.7.1.3).
+"""Services beside an authority that write to its directory directly.
+
+See [MC-MQDSRP] 3.1.7.1.2 and 3.1.7.1.3.
 
 They read the next sequence number, write, and notify the engine. A server may stop in between.
 """
@@ -57,7 +59,10 @@ class Services:
             self._write(server, partition, number)
 
     def _has_begun(self, partition: PartitionLedger) -> bool:
-        """Return True if a partition's authority has its machine object: only the store refuses changes."""
+        """Return True if a partition's authority has its machine object.
+
+        Only the store refuses changes then.
+        """
         if partition.dead or partition.foul:
             return False
         if partition.partition_id == PEC_PARTITION_ID:

@@ -1,4 +1,6 @@
-"""Real keys, and messages that an intruder changes, forges or replays (decision R147).
+"""Real keys, and messages of an intruder (decision R147).
+
+The intruder changes, forges or replays messages.
 
 The driver's own code signs and verifies. `WatchedVerifier` checks each accepted message: the run fails if a
 server accepts a message that was changed or forged, or accepts one message twice in one life.
@@ -40,7 +42,10 @@ def content_of(message: Message) -> Content:
 
 @cache
 def key_of(index: int) -> PrivateKey:
-    """Return the private key of a server, the same in all runs of a process: generating keys is slow."""
+    """Return the private key of a server.
+
+    It is equal in all runs of a process, since generating keys is slow.
+    """
     del index
     return PrivateKey.generate(KEY_BITS_MIN)
 
@@ -131,7 +136,10 @@ class MessageForger:
         del self._recorded[:-_RECORDED_MAX]
 
     def changed(self, message: Message) -> Message:
-        """Return a copy of a signed message with one bit of its body or signature changed."""
+        """Return a copy of a signed message with one bit changed.
+
+        The bit is in its body or signature.
+        """
         self._count("changed messages")
         if self._rng.one_in(2):
             new_message = replace(message, body=self._flipped(message.body))
@@ -145,7 +153,10 @@ class MessageForger:
         return data[:at] + bytes((data[at] ^ (1 << self._rng.below(8)),)) + data[at + 1 :]
 
     def forged(self, message: Message) -> Message:
-        """Return a copy of a message, in its sender's name, signed with the intruder's key."""
+        """Return a copy of a message, signed with the intruder's key.
+
+        It is in its sender's name.
+        """
         self._count("forged messages")
         identifier = MessageId(message.identifier.source, message.identifier.number + _FORGED)
         bare = replace(message, identifier=identifier, signature=b"")
@@ -154,7 +165,10 @@ class MessageForger:
         return new_message
 
     def replayed(self) -> tuple[str, Message] | None:
-        """Return a recorded message and its destination, with its own identifier or a new one."""
+        """Return a recorded message and its destination.
+
+        The message has its own identifier or a new one.
+        """
         if not self._recorded:
             return None
         self._count("replayed messages")

@@ -125,7 +125,10 @@ class StepChecks:
             self._purging.acknowledged(server, neighbor, other)
 
     def _loaded(self, server: SimulatedServer, _: ops.LoadState, state: ops.PersistedState) -> None:
-        """Check the loaded state: after a crash the store may differ by the last operation."""
+        """Check the loaded state.
+
+        After a crash the store may differ by the last operation.
+        """
         partition_ids = {item.partition_id for item in state.partitions}
         for partition_id in [key for key in server.persisted if key not in partition_ids]:
             del server.persisted[partition_id]
@@ -192,7 +195,10 @@ class StepChecks:
         self._book.done(entry)
 
     def _check_content(self, entry: NumberedChange, old_entry: NumberedChange | None) -> None:
-        """Check that an object has the requested values, and that an update kept all others."""
+        """Check that an object has the requested values.
+
+        An update has to keep all others.
+        """
         if entry.content is None:
             return
         for propid, value in content_of(entry.object_type, entry.asked).items():
@@ -213,7 +219,10 @@ class StepChecks:
     def read(
         self, server: SimulatedServer, object_type: ObjectType, identifier: Guid, partition_id: Guid
     ) -> ops.ObjectRead:
-        """Read an object of a partition from a server's store; its GUID may also be in another partition."""
+        """Read an object of a partition from a server's store.
+
+        Its GUID may also be in another partition.
+        """
         result = server.store.read(object_type, identifier, partition_id)
         if not isinstance(result, ops.ObjectRead):
             raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
@@ -241,7 +250,9 @@ class StepChecks:
     def check_object(
         self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
     ) -> None:
-        """Check that an object in a store is equal to the authority's object with the same number.
+        """Check that an object is equal to the authority's object.
+
+        They have the same number. The object is in a store.
 
         Raises:
             Violation: it is not.
@@ -302,7 +313,10 @@ class StepChecks:
     def _check_claim(
         self, server: SimulatedServer, partition: PartitionLedger, before: int, last: int
     ) -> None:
-        """Check that a replica has all changes up to its LastSeqNumber `last`; up to `before` is known."""
+        """Check that a replica has all changes up to its LastSeqNumber `last`.
+
+        The changes up to `before` are known.
+        """
         if last > partition.highest:
             raise Violation(
                 f"{server.name}: LastSeqNumber {last} is above the authority's {partition.highest}"
@@ -335,7 +349,9 @@ class StepChecks:
             self.check_object(server, partition, entry)
 
     def _is_moving(self, partition: PartitionLedger, entry: NumberedChange) -> bool:
-        """Return True if an interrupted change has removed an object's number and is not recorded yet.
+        """Return True if an interrupted change moves an object's number.
+
+        The number is removed and not recorded yet.
 
         Until then, replies do not contain the object; it follows with its new number.
         """
@@ -368,7 +384,10 @@ def _by_name(state: ops.PersistedState) -> dict[tuple[bool, str], DirectoryNeigh
 
 
 def compare(meant: NumberedChange, properties: Properties) -> str:
-    """Return the differences between an object and its entry in the ledger; empty: none."""
+    """Return the differences between an object and its entry in the ledger.
+
+    Empty if there are none.
+    """
     if meant.content is None:
         return "it was deleted"
     content = content_of(meant.object_type, properties)

@@ -1,4 +1,7 @@
-"""Stores of the simulation, which survive crashes, also between two writes of one operation."""
+"""Stores of the simulation, which survive crashes.
+
+A crash may come between two writes of one operation.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -30,7 +33,9 @@ _STATE: Final = frozenset({ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighb
 
 
 def crash_after(moments: int) -> Callable[[Moment], None]:
-    """Return a call-back for each moment before and after a write, which raises `Crash` at one moment.
+    """Return a call-back for each moment before and after a write.
+
+    It raises `Crash` at one moment.
 
     Args:
         moments: number of moments that pass first; there are two for each write.
@@ -47,7 +52,9 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
 
 
 class SimulatedStore(ABC):
-    """Store for an engine's operations whose machine can lose its power in the middle of one (decision R15).
+    """Store for an engine's operations that may lose power (decision R15).
+
+    Its machine can lose its power in the middle of an operation.
 
     The reads of the simulation's checks are cached until a write.
 
@@ -74,7 +81,9 @@ class SimulatedStore(ABC):
         return self._store.perform(operation)
 
     def perform_torn(self, operation: ops.Operation, moments: int) -> None:
-        """Perform an operation until a power loss before or after a write, and reopen the store.
+        """Perform an operation until a power loss, and reopen the store.
+
+        The loss comes before or after a write.
 
         Args:
             operation: the operation.
@@ -160,7 +169,10 @@ class DirectoryStore(SimulatedStore):
         super().__init__()
 
     def open(self) -> LdapStore:
-        """Open a store with a session of its own; its containers exist after the first time."""
+        """Open a store with a session of its own.
+
+        Its containers exist after the first time.
+        """
         session = open_session(self.directory)
         session.read_back = ReadBack(settle_s=0, limit_s=0)
         return LdapStore(session, closes_session=True)
@@ -173,7 +185,10 @@ def everything(
     up_to: SequenceNumber = MAX,
     enterprise_scope: bool = False,
 ) -> ops.LookupChanges:
-    """Return a look-up of all objects and tombstones of a partition, or of a range of numbers."""
+    """Return a look-up of all objects and tombstones of a partition.
+
+    It may be limited to a range of numbers.
+    """
     return ops.LookupChanges(
         partition_id=partition_id,
         after=after,
@@ -187,7 +202,10 @@ def everything(
 def changes_of(
     store: SimulatedStore, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
-    """Return all objects and tombstones of a partition, or of a range of numbers, as changes."""
+    """Return all objects and tombstones of a partition as changes.
+
+    They may be limited to a range of numbers.
+    """
     result = store.look(everything(partition_id, after=after, up_to=up_to))
     return result.changes if isinstance(result, ops.ChangesFound) else ()
 

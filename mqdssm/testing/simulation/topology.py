@@ -1,4 +1,6 @@
-"""The administrator, who adds, removes, renames and replaces sites and controllers.
+"""The administrator of sites and controllers.
+
+The administrator adds, removes, renames and replaces them.
 
 Tasks are generators that yield the seconds to wait. They repeat a request until its result is in the ledger:
 answers of servers are not enough. Requests about roles go to the owner itself, which accepts them from no
@@ -61,7 +63,9 @@ class AdministratorTask:
 
 
 class Administrator:
-    """Administrator who changes the topology with one task, or a few tasks, at a time.
+    """Administrator who changes the topology.
+
+    One task runs, or a few tasks, at a time.
 
     Args:
         world: the enterprise.
@@ -110,7 +114,10 @@ class Administrator:
         go()
 
     def run(self) -> None:
-        """Begin a random task unless enough are running, and again after a while, while `busy` is set."""
+        """Begin a random task unless enough are running.
+
+        This is repeated after a while, while `busy` is set.
+        """
         if not self.busy:
             return
         if self.running < self._world.options.work.together:
@@ -193,7 +200,10 @@ class Administrator:
         return AdministratorTask(name, lambda: make(site_id), site_id, naming=naming, alone=alone)
 
     def _replace(self, site_id: Guid) -> Task:
-        """Replace a PSC that loses its directory: by a BSC if one can take over (decision R104)."""
+        """Replace a PSC that loses its directory (decision R104).
+
+        A BSC replaces it, if one can take over.
+        """
         heir = self._losses.furthest(site_id)
         lost = self._registry.owner(site_id)
         if heir is None or self._taken_over or lost is self._world.pec:
@@ -203,7 +213,10 @@ class Administrator:
             yield from self._take_over(site_id, heir)
 
     def _take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
-        """Let a BSC take over a site, and repair the objects of the topology (decision R86)."""
+        """Let a BSC take over a site (decision R86).
+
+        The objects of the topology are repaired.
+        """
         self._taken_over = True
         yield from self._losses.take_over(site_id, heir)
         heir = self._registry.owner(site_id)
@@ -311,7 +324,10 @@ class Administrator:
                 self._world.retire(server)
 
     def remove_hostile_server(self, hostile_server: SimulatedServer) -> Task:
-        """Retire a hostile server, and remove its machine object or its name in its site's object."""
+        """Retire a hostile server.
+
+        Its machine object is removed, or its name in its site's object.
+        """
         self._count("removes a hostile server")
         self._world.retire(hostile_server)
         site_id = hostile_server.settings.site_id
@@ -347,7 +363,10 @@ class Administrator:
             yield PAUSE_S
 
     def _name_controller(self, site_id: Guid, heir: SimulatedServer) -> Task:
-        """Write a controller's name to its site's object: the PEC would not accept it (R86, R107)."""
+        """Write a controller's name to its site's object (decisions R86, R107).
+
+        The PEC would not accept it.
+        """
         while not self._registry.site_names(site_id, heir):
             properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
@@ -510,7 +529,10 @@ def _about_server(
 
 
 def _order(entry: NumberedChange, own_machine: Guid) -> int:
-    """Return the order of deletion in a site: queues, machines, the controller's own machine."""
+    """Return the order of deletion in a site.
+
+    Queues come first, then machines, then the controller's own machine.
+    """
     if entry.object_type is ObjectType.QUEUE:
         return 0
     return 2 if entry.identifier == own_machine else 1

@@ -1,4 +1,7 @@
-"""Violations of a run, and short descriptions of events and messages for its trace."""
+"""Violations of a run, and descriptions for its trace.
+
+The trace describes events and messages briefly.
+"""
 
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -26,7 +29,10 @@ class Violation(Exception):  # noqa: N818  the summary of runs calls it a violat
 
 
 def describe(value: object) -> str:
-    """Describe a value briefly: fields that differ from their defaults, GUIDs by their first digits."""
+    """Describe a value briefly.
+
+    It shows fields that differ from their defaults, and GUIDs by their first digits.
+    """
     if isinstance(value, Guid):
         return str(value)[:_GUID_CHARS]
     if isinstance(value, Enum):

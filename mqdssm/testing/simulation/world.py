@@ -1,4 +1,7 @@
-"""The simulated enterprise: its servers, the network between them, and the checks."""
+"""The simulated enterprise.
+
+It consists of its servers, the network between them, and the checks.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -130,7 +133,10 @@ class World:
         return server is self.hostile_server or (site is not None and site.foul)
 
     def _is_led_on(self, server: SimulatedServer, action: Send) -> bool:
-        """Return True for a message that a hostile server caused: its request forwarded, or refused."""
+        """Return True for a message that a hostile server caused.
+
+        The server's request was forwarded, or refused.
+        """
         match action.message:
             case ChangeReplyMessage():
                 return self._is_hostile_name(action.destination)
@@ -139,7 +145,10 @@ class World:
         return False
 
     def is_foul_neighbor(self, neighbor: DirectoryNeighbor) -> bool:
-        """Return True if a neighbour is a hostile server, or is in the site of a hostile PSC."""
+        """Return True if a neighbour is a hostile server, or near one.
+
+        A server in the site of a hostile PSC counts as well.
+        """
         site = self.ledger.partitions.get(neighbor.partition_id)
         if site is not None and site.foul:
             return True
@@ -149,7 +158,10 @@ class World:
         return self.hostile_server is not None and name.casefold() == self.hostile_server.name.casefold()
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
-        """Return the index, name and role of the server with a machine identifier; None: there is none."""
+        """Return the index, name and role of a server.
+
+        It is found by its machine identifier. None if there is none.
+        """
         servers = (server for server in self.servers if server.settings.machine_id == identifier)
         return next(((server.index, server.name, server.settings.role) for server in servers), None)
 
@@ -244,7 +256,10 @@ class World:
         return WindowsEngine(engine) if is_windows(self.options, index) else engine
 
     def sent(self, server: SimulatedServer, action: Send) -> Send:
-        """Check and send a message of a server; return it as it was sent, perhaps falsified."""
+        """Check and send a message of a server.
+
+        Returns the message as it was sent, perhaps falsified.
+        """
         if self.is_foul(server):
             action = self.bend(action) if server is self.hostile_server else action
         elif not self._is_led_on(server, action):
@@ -295,7 +310,10 @@ class World:
         self._waiters[request] = waiter
 
     def owner(self, partition_id: Guid) -> SimulatedServer | None:
-        """Return the server that may assign a partition's numbers; None: no such partition."""
+        """Return the server that may assign a partition's numbers.
+
+        None if there is no such partition.
+        """
         partition = self.ledger.partitions.get(partition_id)
         return None if partition is None else self.servers[partition.giver]
 
