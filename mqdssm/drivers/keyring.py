@@ -204,7 +204,7 @@ class DirectoryKeys:
     def _psc_of(self, site: "_Site") -> tuple[TrustedSender | None]:
         """Return the machine of a site's PSC from the site's own partition.
 
-        None if there is none. The answer is kept in outages.
+        The machine is None if there is none. The cache keeps the answer in outages.
         """
         role = int(Service.PSC | Service.PEC)
         listed = self._perform(

@@ -48,7 +48,7 @@ class MessageQueue(Generic[T]):
     def has_room(self, more: int, octets: int) -> bool:
         """Return True if one message fits behind `more` others.
 
-        All together have so many octets.
+        The message and the others have `octets` octets in all.
         """
         return len(self) + more < self._messages_max and self._bytes + octets <= self._bytes_max
 

@@ -216,7 +216,7 @@ def _make_security(
 def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[ValueMaker | None, tuple[str, ...]]:
     """Return the maker of a row's value, and the LDAP attributes that it needs.
 
-    They are attributes of the entry.
+    The attributes are those of the entry.
 
     Args:
         row: of an element, or of settings or computers.

@@ -272,7 +272,7 @@ class Text16:
 class When:
     """Fields that are present only with `name`, or only without it.
 
-    With it if `there` is true. Its Count, ByteSize or Flag says if `name` is present.
+    If `there` is true, they are present only with `name`. The Count, ByteSize or Flag of `name` decides.
 
     `left`: present if any bytes are left; when encoding, if `name` differs from its default.
     """

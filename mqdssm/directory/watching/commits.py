@@ -61,9 +61,9 @@ class _HintedChange:
     is_behind: bool
 
     def is_committed(self, version: str | None) -> bool:
-        """Return True if an entry is as new as reported, or newer.
+        """Return True if an entry with this number is as new as reported, or newer.
 
-        The entry has this number, or none (None).
+        The number is None if the entry has none.
         """
         if version is None:
             return self.touched.gone

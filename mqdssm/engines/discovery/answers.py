@@ -146,9 +146,9 @@ class Answers:
         return answer
 
     def _limited_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
-        """Return the whole reply within the byte rate, else perhaps the brief one.
+        """Return the whole reply within the byte rate, else a brief one or a refusal.
 
-        The brief reply is sent if received bytes pay for it.
+        The brief reply is returned if received bytes pay for it.
         """
         whole = _with_id(self._whole[form], data[_REQUEST_ID_AT])
         if len(whole) <= len(data) or self._byte_rate.take(len(whole), now):

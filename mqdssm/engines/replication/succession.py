@@ -400,7 +400,7 @@ def _is_empty(partition: Partition) -> Job[bool]:
 def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
     """Become the owner (decisions R38, R43).
 
-    If we saw the last number arrive, go on with the next one, else with a gap.
+    If we saw the last number arrive, we go on with the next number, else after a gap.
     """
     server.note("became the authority", f"of partition {partition.id}")
     ahead = (partition.is_doubted or not partition.is_settled) and partition.last > MIN

@@ -210,7 +210,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
 def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
     """Return why a partition cannot be synchronized in full.
 
-    It concerns another server as the source. Empty if it can be used.
+    The source would be another server. The text is empty if the partition can be synchronized.
     """
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"

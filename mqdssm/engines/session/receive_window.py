@@ -33,9 +33,9 @@ class ReceiveWindow:
 
     @property
     def stored(self) -> int:
-        """Number of stored messages for the next acknowledgement, or further ones.
+        """Number of stored messages that were not reported as acknowledged.
 
-        The next acknowledgement covers these messages.
+        The next acknowledgement covers them, or a further one.
         """
         return self._stored - self._reported
 
@@ -86,9 +86,9 @@ class ReceiveWindow:
         return header
 
     def is_count_of(self, header: SessionHeader) -> bool:
-        """Return True if as many messages were sent as arrived.
+        """Return True if the peer has sent as many messages as arrived.
 
-        The peer sent them ([MS-MQQB] 3.1.5.5.5).
+        See [MS-MQQB] 3.1.5.5.5.
         """
         return (
             header.user_message_sequence_number == self.count & NUMBER_BITS

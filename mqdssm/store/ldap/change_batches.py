@@ -134,7 +134,7 @@ class _Course:
     def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
         """Yield the first requests of a run.
 
-        Requests of the following changes that can be made with it belong to the run.
+        Following changes that can be made with the run add their first requests.
         """
         for change, plan in list(run.plans):
             if change.row not in self.failures:

@@ -61,7 +61,7 @@ class Services:
     def _has_begun(self, partition: PartitionLedger) -> bool:
         """Return True if a partition's authority has its machine object.
 
-        Only the store refuses changes then.
+        Only the store refuses changes in this case.
         """
         if partition.dead or partition.foul:
             return False
