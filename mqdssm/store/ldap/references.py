@@ -4,8 +4,7 @@ References in the directory are DNs. Until the object exists, a stand-in replace
 ``CN=Missing`` that no entry has. Then all entries that refer to it are written again. The property's own
 GUIDs are always stored at once.
 
-References follow an entry that is renamed.
-The queues are those of displaced machines.
+References follow an entry that is renamed. Displaced machines are renamed, with their queues (decision R53).
 
 A queue is stored below the machine that its path name names. When another machine gets the name, the first
 one is displaced (renamed temporarily), and its queues move below the new one: a path name finds a queue,
