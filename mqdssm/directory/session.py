@@ -28,12 +28,13 @@ from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.server_info import ServerInfo
 from mqdssm.directory.write_operations import WriteOperations, name_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
+from mqdssm.model.closing import Closeable
 from mqdssm.model.dn import DN
 
 WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"
 
 
-class Session:
+class Session(Closeable):
     """LDAP operations on one directory, over a list of its servers.
 
     Made by `open`. Every call has a limit: `operation_timeout_s` of the options for what it does, and
@@ -99,12 +100,6 @@ class Session:
     def one_server(self) -> AbstractContextManager[None]:
         """Keep an operation of several steps on the server that made its first change."""
         return self._pool.one_server()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # what is known of the server
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from secrets import randbits
 from types import MappingProxyType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
 from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
@@ -19,6 +19,7 @@ from mqdssm.drivers.store_thread import RETRY_FIRST_S, StoreThread
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.settings import Settings
+from mqdssm.model.closing import Closeable
 from mqdssm.model.guid import Guid
 from mqdssm.store.performer import Store
 
@@ -39,7 +40,7 @@ class QueueManagerNetwork(Protocol):
         """
 
 
-class DirectoryServer:
+class DirectoryServer(Closeable):
     """Directory server at work, a context manager that closes it.
 
     `start_directory_server` starts it.
@@ -84,12 +85,6 @@ class DirectoryServer:
             self._thread.join()
         finally:
             self.queue_manager.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def start_directory_server(

@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 from threading import Lock
-from types import TracebackType
 from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.events.durable_files import LockedDocument
+from mqdssm.model.closing import Closeable
 
 log: Final = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _AHEAD: Final = BLOCK // 4
 _MODULUS: Final = 1 << 32  # MessageID has 32 bits: the first number follows the last one
 
 
-class MessageNumbers:
+class MessageNumbers(Closeable):
     """Iterator of MessageIdOrdinal, kept in a file; thread-safe.
 
     A new file begins with a random number: where the old one was lost, peers do not know it (decision T40).
@@ -78,14 +78,6 @@ class MessageNumbers:
         with self._lock, closing(self._document):
             self._reserved = 0
             self._write(self._next)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _try_to_reserve(self) -> None:
         try:

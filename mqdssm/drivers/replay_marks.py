@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from mqdssm.events.durable_files import LockedDocument
+from mqdssm.model.closing import Closeable
 
 LEAD_S: Final = 10
 """Seconds that a date is written ahead: so long a sender may not be heard behind a crash."""
@@ -18,7 +19,7 @@ MARKS_MAX: Final = 1000
 """Senders in the file, some 40 KB; beyond it the oldest dates count for all senders."""
 
 
-class ReplayMarks:
+class ReplayMarks(Closeable):
     """Latest possible date of accepted messages of each sender; thread-safe.
 
     The dates are kept in a file.
@@ -85,12 +86,6 @@ class ReplayMarks:
             if self._latest:
                 self._write({**self._marks, **self._latest}, self._others)
                 self._latest = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _write(self, marks: Mapping[str, int], floor: int) -> None:
         newest = sorted(marks.items(), key=lambda item: item[1], reverse=True)

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from threading import Lock
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from mqdssm.drivers.threads import EventCounts
+from mqdssm.model.closing import Closeable
 from mqdssm.model.owned import (
     OwnedQueue,
     OwnedQueueManager,
@@ -52,7 +53,7 @@ class Missed:
 Told: TypeAlias = StateEvent | Missed
 
 
-class Subscription(AsyncIterator[Told]):
+class Subscription(Closeable, AsyncIterator[Told]):
     """Events of one subscriber, for `async for` in one task.
 
     `Subscriptions.events` returns it.
@@ -123,12 +124,6 @@ class Subscription(AsyncIterator[Told]):
             finally:
                 with self._lock:
                     self._waiter = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _take(self) -> Told | None:
         if self._missed:

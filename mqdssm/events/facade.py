@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, TypeVar, Unpack, cast
 from uuid import UUID
 
 from mqdssm.directory.log_in import LogInArguments
@@ -22,6 +22,7 @@ from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.closing import Closeable
 from mqdssm.model.dn import DN
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
@@ -36,7 +37,7 @@ E = TypeVar("E", bound=DirectoryObject)
 T = TypeVar("T")
 
 
-class Directory:
+class Directory(Closeable):
     """Directory of MSMQ objects; made by `connect`, thread-safe, a context manager.
 
     Every method is one event of [MS-MQDSSM] 3.1.6. Attributes are named as the specification names them.
@@ -334,12 +335,6 @@ class Directory:
         """End all iterations and close all connections."""
         self._iterators.end_all()
         self.session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def connect(

@@ -10,6 +10,7 @@ REASONS = {
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
+    "mqdssm/model/closing.py": "base of sessions, watches and files of all layers",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
     "mqdssm/pipeline/frames/arrow.py": "Arrow types of columns, which themselves are loaded without pyarrow",

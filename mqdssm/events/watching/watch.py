@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from mqdssm.directory.entries import is_name, parse_name
@@ -25,6 +25,7 @@ from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import Selection, WatchedObjectReader, listed_filter
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
+from mqdssm.model.closing import Closeable
 from mqdssm.model.guid import GUID_BYTES
 from mqdssm.model.watching import ObjectChange
 
@@ -62,7 +63,7 @@ class Pauses:
         return whole * (1 - self.jitter * self.chance())
 
 
-class Watch:
+class Watch(Closeable):
     """Endless iterator, also asynchronous, over the changes of a directory.
 
     A change is acknowledged by `commit` after it was returned. The next watch with the same state file
@@ -230,12 +231,6 @@ class Watch:
                 self._changes.close()
         finally:
             self._delivery.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def known(self) -> int:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.durable_files import locked
+from mqdssm.model.closing import Closeable
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.file_writer import (
     PARQUET,
@@ -103,7 +104,7 @@ class ExportWork:
             raise reported from (None if reported is error else error)
 
 
-class WorkerConnection:
+class WorkerConnection(Closeable):
     """Connection of a worker, shared by its work items.
 
     The connection is opened again after a failure.
@@ -132,12 +133,6 @@ class WorkerConnection:
         if self._directory is not None:
             directory, self._directory = self._directory, None
             directory.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def as_config_error(error: Exception, folder: Path) -> Exception:

@@ -21,6 +21,7 @@ from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.events.references import split_into_batches
+from mqdssm.model.closing import Closeable
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange
@@ -73,7 +74,7 @@ _HINT: Final = (
 )
 
 
-class LdapStore:
+class LdapStore(Closeable):
     """Directory of a replicating server (decisions R50 to R55).
 
     It is a `mqdssm.store.performer.Store`.
@@ -132,12 +133,6 @@ class LdapStore:
         except BaseException:
             session.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the store and its own session; no data are lost."""
