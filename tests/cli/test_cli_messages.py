@@ -11,6 +11,8 @@ from contextlib import contextmanager
 import pytest
 from support.messaging.managers import free_port
 
+from mqdssm.events.durable_files import locked
+
 ORDERS = r"DIRECT=TCP:127.0.0.1\private$\orders"
 MQDSSM = [sys.executable, "-m", "mqdssm.cli.main"]
 
@@ -77,6 +79,21 @@ def test_a_recoverable_message_is_kept_until_it_is_printed(alone, tmp_path):
     assert "give --recoverable, too" in alone.error(
         "send", ORDERS, "--body", str(body), "--state", str(tmp_path), code=2
     )
+
+
+@pytest.mark.slow
+def test_commands_wait_for_each_others_folder(alone, tmp_path):
+    port, body = free_port(), tmp_path / "body"
+    body.write_bytes(b"x")
+    state = tmp_path / "sent"
+    command = ["send", ORDERS, "--body", str(body), "--port", str(port), "--recoverable"]
+    command += ["--state", str(state)]
+    state.mkdir()
+    with locked(state / "send.lock", wait_s=0, message=""):
+        assert "another command uses this folder" in alone.error(*command, "--wait", "0.2", code=6)
+    with receiving("--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "received")):
+        sending = [subprocess.Popen([*MQDSSM, *command], stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert [process.wait(30) for process in sending] == [0, 0]
 
 
 def test_nobody_listens(alone, tmp_path):

@@ -19,7 +19,6 @@ from support.project.source_tree import ROOT, files, name, nodes, report, source
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
     "mqdssm/engines/session/session.py": {
-        "may_read": "for messages that are stored later than they arrive",
         "answer_ping": "for the carrier over TCP",
     },
     "mqdssm/drivers/session_connection.py": dict.fromkeys(

@@ -1,6 +1,8 @@
 """``mqdssm send``: send a message to a private queue."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -62,8 +64,8 @@ State = Annotated[
     typer.Option(
         "--state",
         metavar="DIR",
-        help="Folder of recoverable messages; only one command at a time can use it. Default: one of this "
-        "user and command.",
+        help="Folder of recoverable messages. A command waits until no other one uses it. Default: one of "
+        "this user and command.",
     ),
 ]
 Wait = Annotated[
@@ -110,7 +112,8 @@ def send(
         raise exits.UsageProblem("--state is for recoverable messages: give --recoverable, too")
     address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
     folder = (state or default_folder("send")) if recoverable else None
-    with QueueManager(folder, listen=address, port=port, settings=_settings(wait)) as manager:
+    manager = QueueManager(folder, listen=address, port=port, settings=_settings(wait))
+    with _turn(folder, wait), manager:
         sent = manager.send(
             format_name,
             content,
@@ -132,6 +135,26 @@ def send(
 def default_folder(command: str) -> Path:
     """Return the folder for recoverable messages of a command."""
     return Path(typer.get_app_dir("mqdssm")) / "messages" / command
+
+
+@contextmanager
+def _turn(folder: Path | None, wait_s: float) -> Iterator[None]:
+    """Wait until no other command uses a folder, and keep it for this one.
+
+    Raises:
+        ConfigError: another command has it for longer, or it cannot be made.
+    """
+    from mqdssm.errors import folder_errors
+    from mqdssm.events.durable_files import locked
+
+    if folder is None:
+        yield
+        return
+    with folder_errors(f"the folder {folder} cannot be made"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    message = f"{folder}: another command uses this folder: wait for it, or name another one with --state"
+    with locked(folder / "send.lock", wait_s=wait_s, message=message):
+        yield
 
 
 def _kept(error: "NotDelivered", folder: Path | None, *, is_sent: bool) -> "NotDelivered":
