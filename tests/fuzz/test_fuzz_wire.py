@@ -27,7 +27,7 @@ VECTORS = [
     *json.loads((FOLDER / "keys.json").read_text()),
 ]
 SEED = 20_130_625
-MUTANTS = 20_000
+MUTANTS = 8_000
 
 
 def attempt(decode, data):

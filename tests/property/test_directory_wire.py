@@ -83,12 +83,12 @@ def check_texts(chance, count):
 
 @pytest.mark.slow
 def test_octets_in_filters():
-    check_octets(random.Random(SEED), 2**15)  # of each kind
+    check_octets(random.Random(SEED), 2**13)  # of each kind
 
 
 @pytest.mark.slow
 def test_texts_in_filters_and_names():
-    check_texts(random.Random(SEED), 2**16)
+    check_texts(random.Random(SEED), 2**14)
 
 
 @pytest.mark.soak

@@ -84,7 +84,7 @@ def test_damaged_entries_are_refused_or_decoded_as_the_reference_does(form):
     chance = random.Random(20_261_122)
     decoder = EntryDecoder(COLUMNS)
     refused = 0
-    for _ in range(1500):
+    for _ in range(500):
         octets, messages = page([regular(chance, form) for _ in range(chance.randrange(1, 6))])
         damaged = bytearray(octets)
         for _ in range(chance.randrange(1, 4)):
@@ -97,7 +97,7 @@ def test_damaged_entries_are_refused_or_decoded_as_the_reference_does(form):
         found = outcome(lambda whole=whole, messages=messages: rows_of(decoder.entries([(whole, messages)])))
         assert found == expected
         refused += expected is DecodeError
-    assert 100 < refused < 1400
+    assert 33 < refused < 467
 
 
 @pytest.mark.parametrize(("rows_max", "bytes_max"), [(1, 10**9), (7, 10**9), (100, 10**9), (100, 1)])
