@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from mqdssm.drivers.keyring import TrustedSender
@@ -103,6 +104,14 @@ class MessageStore:
             self.flush()
         with self._lock:
             self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -38,6 +38,11 @@ class DirectoryServerFolder:
         return self.path / "message-numbers.json"
 
     @property
+    def messages(self) -> Path:
+        """Recoverable messages, which were sent or have arrived."""
+        return self.path / "messages.sqlite"
+
+    @property
     def marks(self) -> Path:
         """Dates of messages that were accepted; worthless in a backup."""
         return self.path / "replay-marks.json"

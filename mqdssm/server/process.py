@@ -12,6 +12,7 @@ from typing import Final
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
+from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
@@ -97,7 +98,10 @@ class ServerProcess:
             marks = closing.enter_context(ReplayMarks(self._folder.marks))
             hosts = self._host_table(closing, options)
             network = TcpNetwork(
-                parse_address(self._config.transport.listen), self._folder.numbers, hosts.resolver
+                parse_address(self._config.transport.listen),
+                self._folder.numbers,
+                hosts.resolver,
+                store=closing.enter_context(MessageStore(self._folder.messages)),
             )
             server = closing.enter_context(
                 start_directory_server(

@@ -114,6 +114,20 @@ def test_long_and_recoverable_messages(pair):
     assert [len(received(inbox).body) for _ in range(2)] == [(4 << 20) - 300, len(b"after a long one")]
 
 
+def test_a_stored_message_is_not_verified_again(machines):
+    """Its date and the replay marks would speak against it after a restart."""
+    left, right = machines.add("LEFT"), machines.add("RIGHT")
+    right.open(REPLICATION)
+    left.send(replace(signed("LEFT", b"stored"), delivery=DeliveryGuarantee.RECOVERABLE), RIGHT)
+    assert left.flush(5)
+    right.close()
+    machines.clock.now += 100_000
+    arrival = machines.add("RIGHT").open(REPLICATION).receive(5)
+    assert arrival is not None
+    assert (arrival.message.body, arrival.sender.machine_name) == (b"stored", "LEFT")
+    assert arrival.message.authentication_level is AuthenticationLevel.SIG20
+
+
 def test_a_restarted_queue_manager_repeats_no_number(machines):
     left, right = machines.add("LEFT"), machines.add("RIGHT")
     inbox = right.open(NOTIFICATION)
