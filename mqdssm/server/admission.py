@@ -58,6 +58,7 @@ class Admission:
         if request.role is Role.PSC:
             if own.role is not Role.PEC:
                 raise ValueError(f"{own.machine_name} is a {own.role}: only the PEC adds a PSC and its site")
+            self._hosts.add(request.machine_name, request.machine_id, request.address)
             site_id = self._make(
                 site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key),
                 Propid.S_PSC,
@@ -65,12 +66,12 @@ class Admission:
             )
         else:
             self._check_site_of_bsc(request)
+            self._hosts.add(request.machine_name, request.machine_id, request.address)
             site_id = Guid.of(own.site_id)
             machine = machine_of(
                 request.machine_name, Guid.of(request.machine_id), site_id, Service.BSC, signing_key
             )
             self._make(machine, Propid.QM_PATHNAME, request.machine_name)
-        self._hosts.add(request.machine_name, request.machine_id, request.address)
         return self._reply(request.role, site_id)
 
     def _check_site_of_bsc(self, request: AdmissionRequest) -> None:

@@ -106,7 +106,8 @@ class KnownSites:
             self._sites = {site.site_id: site for site in sites if site is not None}
             self._servers = {key: value for key, value in self._servers.items() if key in self._sites}
             self._due = {key: value for key, value in self._due.items() if key in self._sites}
-            self._sites_due = now + REFRESH_S
+            listed_ids = {PEC_PARTITION_ID, *self._sites}
+            self._sites_due = now + (REFRESH_S if listed_ids.issuperset(partition_ids) else RETRY_S)
         readable = self._sites.keys() & set(partition_ids)
         old = sorted((self._due.get(site_id, -math.inf), site_id) for site_id in readable)
         for due, site_id in old[:SITES_AT_ONCE]:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, MqdssmError, OutcomeUnknown
 from mqdssm.events.durable_files import replace_file
 from mqdssm.server.config import (
     PinnedSection,
@@ -91,17 +91,23 @@ def add_server(
     folder.make()
     key = PrivateKey.load_or_generate(folder.key)
     machine_id = uuid4()
-    reply = client.admit(
-        AdmissionRequest(
-            machine_name=machine_name,
-            machine_id=machine_id,
-            role=role,
-            site=site,
-            site_id=uuid4(),
-            public_keys=encoded_keys(key.public_keys()),
-            address=listen,
-        )
+    request = AdmissionRequest(
+        machine_name=machine_name,
+        machine_id=machine_id,
+        role=role,
+        site=site,
+        site_id=uuid4(),
+        public_keys=encoded_keys(key.public_keys()),
+        address=listen,
     )
+    try:
+        reply = client.admit(request)
+    except OutcomeUnknown:
+        raise  # the other server may have taken the key
+    except (MqdssmError, ValueError):
+        folder.key.unlink()
+        folder.path.rmdir()
+        raise
     config = ServerConfig(
         server=ServerSection(
             machine_name=machine_name,

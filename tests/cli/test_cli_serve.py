@@ -1,0 +1,124 @@
+"""``mqdssm enterprise`` and ``mqdssm serve``: directory servers as processes, each with its own slapd."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+WAIT_S = 60
+QUICK = "\n[timers]\nintrasite_s = 0.1\nintersite_s = 0.1\nheader_s = 1\nsync_wait_s = 1\n"
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """A server at work in a process of its own; it is stopped at the end."""
+    program = [sys.executable, "-c", "from mqdssm.cli.main import run; run()"]
+    line = [*program, "serve", str(folder / "server.toml"), "-o", "json", *options]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            assert ready, process.communicate()[1]
+            assert json.loads(ready)["event"] == "ready"
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=WAIT_S)
+
+
+def wait_for(alone, folder, condition):
+    """Wait until the partitions of a server, by name, fulfil a condition."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        snapshot = alone.json("status", "--server", str(folder / "control.sock"))
+        partitions = {part["partition_id"]: part for part in snapshot["partitions"]}
+        if condition(partitions):
+            return snapshot
+        assert time.monotonic() < deadline, snapshot
+        time.sleep(0.1)
+
+
+def made(alone, folder, *arguments):
+    """A new server's folder, with quick timers; the identifier of its site."""
+    alone("enterprise", *arguments)
+    file = folder / "server.toml"
+    file.write_text(file.read_text() + QUICK)
+    return next(text.split('"')[1] for text in file.read_text().splitlines() if text.startswith("site_id"))
+
+
+@pytest.mark.spec("MC-MQDSRP 2.1")
+@pytest.mark.parametrize(
+    "ending", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)], ids=["stop", "kill"]
+)
+def test_an_enterprise_of_three_processes(alone, tmp_path, ending):
+    """A PEC, a PSC and a BSC; the PSC and the PEC end and come back."""
+    pec, psc, bsc = (tmp_path / name for name in ("pec", "psc", "bsc"))
+    through = {folder: ("--through", str(folder / "control.sock")) for folder in (pec, psc)}
+    named = ("--name", "Contoso", "--site", "Berlin", "--machine", "PEC01")
+    made(alone, pec, "init", str(pec), *named, "--listen", free_address())
+    with serving(pec) as pec_process:
+        paris = ("--site", "Paris", "--listen", free_address())
+        site = made(
+            alone, psc, "add-server", str(psc), "--role", "psc", "--machine", "PSC01", *paris, *through[pec]
+        )
+        with serving(psc) as psc_process:
+            wait_for(alone, pec, lambda parts: parts.get(site, {}).get("last_number") == 1)
+            further = ("--role", "bsc", "--machine", "BSC01", "--site", "Paris", "--listen", free_address())
+            made(alone, bsc, "add-server", str(bsc), *further, *through[psc])
+            with serving(bsc):
+                wait_for(alone, bsc, lambda parts: parts.get(site, {}).get("last_number") == 2)
+                queue = ("queue", r"Pathname=BSC01\orders", "Label=Orders")
+                alone("create", *queue, "--server", str(bsc / "control.sock"))
+            psc_process.send_signal(ending)
+            psc_process.wait(WAIT_S)
+        with serving(psc), serving(bsc):
+            pec_process.send_signal(signal.SIGTERM)
+            assert pec_process.wait(WAIT_S) == 0
+            with serving(pec):
+                for folder in (pec, psc, bsc):
+                    wait_for(alone, folder, lambda parts: parts.get(site, {}).get("last_number") == 3)
+                alone("create", *queue, "--server", str(psc / "control.sock"), code=5)
+                refused = alone(
+                    "enterprise", "add-server", str(tmp_path / "x"), "--role", "psc", "--site", "Paris",
+                    "--machine", "OTHER", "--listen", free_address(), *through[pec], code=6,
+                )  # fmt: skip
+                assert "exists already" in refused.stderr
+                wrong = alone(
+                    "enterprise", "add-server", str(tmp_path / "y"), "--role", "bsc", "--site", "Paris",
+                    "--machine", "OTHER", "--listen", free_address(), *through[pec], code=2,
+                )  # fmt: skip
+                assert "the PSC of Paris adds its BSCs" in wrong.stderr
+
+
+def test_a_folder_holds_one_server(alone, tmp_path):
+    folder = tmp_path / "pec"
+    init = ("enterprise", "init", str(folder), "--name", "Contoso", "--site", "Berlin", "--machine", "PEC01")
+    document = alone.json(*init, "--listen", "127.0.0.1:11801")
+    assert document == {"config": str(folder / "server.toml")}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert "is not empty" in alone(*init, code=2).stderr
+    elsewhere = ("enterprise", "init", str(tmp_path / "b"), "--name", "C", "--site", "B", "--machine", r"A\B")
+    assert "no name of a machine" in alone(*elsewhere, code=2).stderr
+
+
+def test_a_wrong_configuration_names_the_setting(alone, tmp_path):
+    file = tmp_path / "server.toml"
+    assert "cannot be read" in alone("serve", str(file), code=2).stderr
+    file.write_text("[server]\nmachine_name = 'A'\nrestored = true\n[transport]\nlisten = 'x:y'\n")
+    stderr = alone("serve", str(file), code=2).stderr
+    assert "server.restored" in stderr
+    assert "transport.listen" in stderr
