@@ -130,8 +130,8 @@ class WriteOperations:
                 f"{operation} refused: this is the directory of the replicating server "
                 f"{self._replicating_server}, which would not number the change: its replicas would differ",
                 dn=dn,
-                hint="nothing was sent. Change objects at a directory server of the enterprise; "
-                "allow_replicated=True allows the change all the same",
+                hint="nothing was sent. Make the change at the directory server, as mqdssm create, write and "
+                "delete do with --server; allow_replicated=True allows it here all the same",
             )
 
     def _find_replicating_server(self) -> str:

@@ -52,10 +52,11 @@ class StoreState:
     """State of a store at one moment.
 
     Attributes:
-        is_reachable: False while an operation waits to be repeated.
+        is_reachable: False while an operation waits to be repeated, and after a lookup that failed until an
+            attempt succeeds.
         waiting: operations that wait, without the current one.
         failures: attempts that failed because the directory could not be reached.
-        problem: the error of the current operation's last attempt; empty if the directory is reachable.
+        problem: the error of the last attempt; empty if the directory is reachable.
         durations: of the attempts that succeeded, by name of the operation.
     """
 
@@ -95,7 +96,8 @@ class StoreThread:
         self._job: _Job | None = None
         self._wait: float | None = None  # before the next attempt, once one has failed
         self._down = False  # while an operation waits to be repeated
-        self._problem = ""  # why it has to be repeated
+        self._lookup_failed = False  # since the last attempt that succeeded
+        self._problem = ""  # of the last attempt that failed
         self._failures = 0
         self._times: Final = OperationTimes()
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
@@ -120,7 +122,7 @@ class StoreThread:
 
     def state(self) -> StoreState:
         """Return the current state, without waiting; from any thread."""
-        is_down = self._down
+        is_down = self._down or self._lookup_failed
         return StoreState(
             is_reachable=not is_down,
             waiting=self._jobs.qsize(),
@@ -209,22 +211,23 @@ class StoreThread:
             result = self._store.perform(job.operation)
         except DirectoryError as error:
             self._failures += 1
+            self._problem = str(error)
             if job.begin is None:
-                self._problem = str(error)
                 self._down = True
                 return error
+            self._lookup_failed = isinstance(error, DirectoryNotConnected)
             job.failed(error)
         except MappingError as error:
             if job.begin is not None:
                 job.failed(error)
                 return None
-            self._down = False  # it answers
+            self._down = self._lookup_failed = False  # it answers
             self._damage_log.report(job.operation, str(error))
             job.done(Failed(reason=str(error)))
         except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
             job.failed(error)
         else:
-            self._down = False
+            self._down = self._lookup_failed = False
             self._times.add(type(job.operation).__name__, time.perf_counter() - begin)
             job.done(result)
         return None

@@ -79,6 +79,16 @@ def test_operations_are_performed_in_order_in_one_thread(started):
     assert store.threads == {"the store"}
 
 
+def test_a_lookup_that_fails_shows_that_the_directory_is_away(started):
+    """The next operation may be a minute later; until an attempt succeeds, lookups go on."""
+    thread, _ = started(DirectoryNotConnected("away"))
+    with pytest.raises(DirectoryNotConnected, match="away"):
+        thread.lookup(LOAD)
+    assert (thread.state().is_reachable, thread.state().problem) == (False, "away")
+    assert thread.lookup(LOAD) == PersistedState()
+    assert (thread.state().is_reachable, thread.state().problem) == (True, "")
+
+
 def test_a_directory_that_is_away_is_asked_again_and_again(started, caplog):
     errors = [DirectoryNotConnected("away")] * 6 + [GenericDirectoryError("busy")]
     thread, store = started(*errors)

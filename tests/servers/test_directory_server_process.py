@@ -1,0 +1,170 @@
+"""Process of a directory server with a real slapd: its folder, its role, and a directory that is away."""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from support.replication.queue_managers import wait_until
+
+from mqdssm.drivers.name_resolution import SocketAddress
+from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected
+from mqdssm.model.elements import Queue
+from mqdssm.server.config import ServerConfig, StoreSection
+from mqdssm.server.control_client import ControlClient
+from mqdssm.server.folder import DirectoryServerFolder
+from mqdssm.server.process import ServerProcess
+from mqdssm.server.setup import make_pec
+from mqdssm.testing import OpenLdapServer
+
+pytestmark = [pytest.mark.timeout(120)]
+
+QUICK = "\n[timers]\nintrasite_s = 0.05\nintersite_s = 0.05\nheader_s = 0.3\nsync_wait_s = 0.3\n"
+"""Timers of servers that hear of each other at once."""
+
+
+class RunningServer:
+    """A server process in a thread of the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = DirectoryServerFolder(folder)
+        self.reports: list[str] = []
+        self.addresses: list[SocketAddress] = []
+        self.error: Exception | None = None
+        self.process = ServerProcess(
+            self.folder,
+            ServerConfig.read(self.folder.config),
+            on_ready=self.addresses.append,
+            on_report=self.reports.append,
+        )
+        self._thread = Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self.process.run()
+        except Exception as error:  # noqa: BLE001  raised by `stop`
+            self.error = error
+
+    def start(self) -> "RunningServer":
+        self._thread.start()
+        return self
+
+    def wait_ready(self) -> "RunningServer":
+        wait_until(lambda: bool(self.addresses) or not self._thread.is_alive(), 20)
+        assert self.error is None
+        return self
+
+    def client(self) -> ControlClient:
+        return ControlClient(self.folder.control)
+
+    def snapshot(self) -> Any:
+        with self.client() as client:
+            return client.status()
+
+    def create(self, pathname: str) -> bool:
+        """Create a queue; False while the server is not ready to."""
+        try:
+            with self.client() as client:
+                return bool(client.create(Queue(pathname=pathname)))
+        except DirectoryError:
+            return False
+
+    def stop(self) -> None:
+        self.process.stop()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[RunningServer]:
+    server = RunningServer(folder).start()
+    try:
+        yield server.wait_ready()
+    finally:
+        server.stop()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def init(folder: Path, **store: Any) -> Path:
+    """Make the folder of a PEC."""
+    config = make_pec(
+        folder,
+        enterprise="Contoso",
+        site="Berlin",
+        machine_name="PEC01",
+        listen=f"127.0.0.1:{free_port()}",
+        store=StoreSection(**store),
+    )
+    config.write_text(config.read_text() + QUICK)
+    return folder
+
+
+def test_a_folder_has_one_process_and_keeps_its_role(tmp_path):
+    init(tmp_path / "pec")
+    with running(tmp_path / "pec") as pec:
+        wait_until(lambda: pec.create(r"PEC01\first"), 20)
+        second = RunningServer(tmp_path / "pec").start()
+        with pytest.raises(ConfigError, match="runs already"):
+            second.stop()
+    assert not pec.folder.control.exists()
+    text = pec.folder.config.read_text()
+    pec.folder.config.write_text(text.replace('role = "PEC"', 'role = "PSC"'))
+    other = RunningServer(tmp_path / "pec").start()
+    wait_until(lambda: other.error is not None, 20)
+    with pytest.raises(ConfigError, match=r'write role = "PEC"'):
+        other.stop()
+
+
+@pytest.fixture
+def slapd(tmp_path) -> Iterator[OpenLdapServer]:
+    with OpenLdapServer(tmp_path / "slapd", replication=True, port=free_port()) as server:
+        yield server
+
+
+def test_a_directory_that_is_away_at_the_start_and_in_between(tmp_path, slapd):
+    password = tmp_path / "password"
+    password.write_text(slapd.password)
+    password.chmod(0o600)
+    init(tmp_path / "pec", url=slapd.url, user=slapd.user, password_file=password, ca_file=slapd.ca_file)
+    slapd.stop()
+    server = RunningServer(tmp_path / "pec").start()
+    try:
+        wait_until(lambda: any("cannot be reached" in report for report in server.reports), 20)
+        assert not server.addresses
+        slapd.start()
+        server.wait_ready()
+        wait_until(lambda: server.create(r"PEC01\first"), 20)
+        slapd.stop()
+        assert server.snapshot().machine_name == "PEC01"
+        assert not server.create(r"PEC01\second")
+        wait_until(lambda: not server.snapshot().store.is_reachable, 20)
+        slapd.start()
+        wait_until(lambda: server.create(r"PEC01\third"), 40)
+        wait_until(lambda: server.snapshot().is_healthy, 20)
+    finally:
+        server.stop()
+
+
+def test_a_server_is_stopped_while_it_waits_for_its_directory(tmp_path):
+    password = tmp_path / "password"
+    password.write_text("secret")
+    password.chmod(0o600)
+    url = f"ldap://127.0.0.1:{free_port()}"
+    init(tmp_path / "pec", url=url, user="cn=nobody", password_file=password)
+    server = RunningServer(tmp_path / "pec").start()
+    wait_until(lambda: bool(server.reports), 20)
+    before = time.monotonic()
+    server.stop()
+    assert time.monotonic() - before < 10
+    with pytest.raises(DirectoryNotConnected):
+        server.client()
