@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from support.replication.live_servers import Enterprise, pec_with_site, site_of, with_controller
 from support.replication.queue_managers import guid_of, wait_until
+from support.replication.snapshots import FINE, acknowledgement, neighbor, partition
 from support.replication.tcp_machines import TcpNetworks
 
 from mqdssm.drivers.measurements import MessageOutcome
@@ -21,14 +22,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.known_sites import REFRESH_S, RETRY_S, SITES_AT_ONCE, KnownSites
 from mqdssm.server.problems import problems_of
-from mqdssm.server.snapshot import (
-    AcknowledgementSnapshot,
-    KnownServer,
-    NeighborSnapshot,
-    PartitionSnapshot,
-    ServerSnapshot,
-    StoreSnapshot,
-)
+from mqdssm.server.snapshot import KnownServer, ServerSnapshot, StoreSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.testing.memory_store.store import MemoryStore
 
@@ -54,6 +48,8 @@ def test_snapshots_of_two_servers_over_tcp(enterprise):
     psc = enterprise.servers["PSC1"]
     assert psc.create_queue(r"PSC1\one", "Site1").status == Hresult.MQ_OK
     enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+    status = enterprise.servers["PEC"].driver.status
+    wait_until(lambda: [one.last for one in status().partitions if not one.is_owned] == [2])
     snapshot = reader.read()
     assert (snapshot.machine_name, snapshot.role, snapshot.site_name) == ("PEC", Role.PEC, "Site0")
     assert (snapshot.machine_id, snapshot.site_id) == (guid_of("PEC").uuid, site_of("Site0").uuid)
@@ -64,11 +60,11 @@ def test_snapshots_of_two_servers_over_tcp(enterprise):
     assert partitions["Site1"].owner == "PSC1"
     assert partitions["Site1"].last_number == 2
     assert partitions["Site1"].state == "NORMAL"
-    (neighbor,) = snapshot.neighbors
-    assert (neighbor.machine_name, neighbor.site_name, neighbor.is_bsc) == ("PSC1", "Site1", False)
-    assert neighbor.last_heard is not None
-    assert neighbor.last_heard >= snapshot.started_at
-    assert neighbor.unacknowledged == max(ack.unacknowledged for ack in neighbor.acknowledgements) > 0
+    (psc1,) = snapshot.neighbors
+    assert (psc1.machine_name, psc1.site_name, psc1.is_bsc) == ("PSC1", "Site1", False)
+    assert psc1.last_heard is not None
+    assert psc1.last_heard >= snapshot.started_at
+    assert psc1.unacknowledged == max(ack.unacknowledged for ack in psc1.acknowledgements) > 0
     states = {
         (session.peer.casefold(), session.state) for session in snapshot.sessions if session.is_initiator
     }
@@ -111,8 +107,8 @@ def test_a_bsc_and_its_psc(enterprise):
     assert (snapshot.role, snapshot.psc_name) == (Role.BSC, "PEC")
     reader = reader_of(enterprise, "PEC")
     wait_until(lambda: reader.read(refresh=False).neighbors[0].silent_s is not None)
-    neighbor, _psc = reader.read().neighbors
-    assert (neighbor.machine_name, neighbor.is_bsc, neighbor.acknowledgements) == ("BSC0", True, ())
+    backup, _psc = reader.read().neighbors
+    assert (backup.machine_name, backup.is_bsc, backup.acknowledgements) == ("BSC0", True, ())
 
 
 def test_a_neighbour_that_cannot_be_reached(enterprise):
@@ -185,42 +181,6 @@ def test_the_last_notes(enterprise):
 
 # --- problems
 
-FINE = StoreSnapshot(is_reachable=True, waiting=0, failures=0, problem="", operations=())
-SITE = site_of("Site1").uuid
-
-
-def partition(**changes) -> PartitionSnapshot:
-    values = {
-        "partition_id": SITE,
-        "is_enterprise": False,
-        "site_name": "Site1",
-        "owner": "PSC1",
-        "is_ours": False,
-        "last_number": 10,
-        "purged_number": 1,
-        "missing": 0,
-        "not_purged": 9,
-        "state": "NORMAL",
-        "is_unfinished": False,
-        "foreign": 0,
-    }
-    return PartitionSnapshot.model_validate(values | changes)
-
-
-def neighbor(**changes) -> NeighborSnapshot:
-    values = {
-        "machine_name": "PSC1",
-        "site_id": SITE,
-        "site_name": "Site1",
-        "is_bsc": False,
-        "waiting": 0,
-        "acknowledgements": (),
-        "silent_s": None,
-        "last_heard": None,
-        "problem": "",
-    }
-    return NeighborSnapshot.model_validate(values | changes)
-
 
 def found(*, partitions=(), neighbors=(), store=FINE, is_working=True) -> list[tuple[str, str]]:
     problems = problems_of(
@@ -247,13 +207,10 @@ def test_problems_of_a_partition(changes, severity):
     assert found(partitions=[partition(**changes)]) == [(severity, "partition Site1")]
 
 
-ALARM = AcknowledgementSnapshot(partition_id=SITE, acked_number=1, unacknowledged=2000, is_alarm=True)
-
-
 @pytest.mark.parametrize(
     ("changes", "subject"),
     [
-        ({"acknowledgements": (ALARM,)}, "PSC PSC1"),
+        ({"acknowledgements": (acknowledgement(2000, is_alarm=True),)}, "PSC PSC1"),
         ({"problem": "refused"}, "PSC PSC1"),
         ({"is_bsc": True, "silent_s": 201}, "BSC PSC1"),
     ],

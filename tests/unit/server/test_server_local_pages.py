@@ -1,0 +1,65 @@
+"""Pages of a running directory server on its local port."""
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support.replication.live_servers import Enterprise
+from support.replication.queue_managers import wait_until
+
+from mqdssm.engines.replication.settings import Role
+from mqdssm.server.http_server import HttpServer
+from mqdssm.server.local_pages import pages_of
+from mqdssm.server.snapshot_reader import SnapshotReader
+
+
+@pytest.fixture
+def enterprise() -> Iterator[Enterprise]:
+    made = Enterprise()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(enterprise) -> Iterator[HttpServer]:
+    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    wait_until(lambda: pec.driver.status().partitions)
+    with HttpServer(pages_of(SnapshotReader(pec.server))) as made:
+        yield made
+
+
+def get(server: HttpServer, path: str) -> tuple[int, str, str]:
+    """Status, content type and text of a page."""
+    connection = HTTPConnection(*server.address, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.getheader("Content-Type", ""), text
+
+
+def test_metrics(server):
+    status, content_type, text = get(server, "/metrics")
+    assert (status, content_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    (info,) = families["mqdssm_server_info"].samples
+    assert info.labels["machine"] == "PEC"
+    assert any(
+        sample.labels == {"operation": "LoadState"} and sample.value == 1
+        for sample in families["mqdssm_store_operation_seconds"].samples
+        if sample.name.endswith("_count")
+    )
+
+
+def test_health_of_a_server_that_works_and_of_one_that_has_stopped(enterprise, server):
+    status, content_type, text = get(server, "/health")
+    assert (status, content_type) == (200, "application/json")
+    assert json.loads(text) == {"status": "ok", "machine": "PEC", "role": "PEC", "problems": []}
+    enterprise.servers.pop("PEC").stop()
+    status, _, text = get(server, "/health")
+    assert status == 503
+    health = json.loads(text)
+    assert health["status"] == "failed"
+    assert [problem["subject"] for problem in health["problems"]] == ["server"]
