@@ -1,4 +1,4 @@
-"""HTTP server for a few pages on a local port, without log-in: metrics, health, the status page.
+"""HTTP server for a few pages on a local port, without log-in.
 
 A connection carries one GET request. Connections, octets and seconds have limits. A web page in the browser
 of an operator could use a name whose address its owner then changes to that of this port (DNS rebinding). So
@@ -118,7 +118,7 @@ class HttpServer:
             raise TransportError(f"cannot listen on {listen.host}:{listen.port}: {reason}") from error
 
     def close(self) -> None:
-        """Close the port and all connections; a page that is being made is not waited for."""
+        """Close the port and all connections, without waiting for unfinished pages."""
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result()
         self._end()
 
@@ -162,7 +162,7 @@ class HttpServer:
             writer.close()
 
     async def _reply(self, reader: asyncio.StreamReader) -> HttpReply | None:
-        """Read a request and return the reply to it; None if the client has closed the connection."""
+        """Read a request and return its reply; None if the client ended the connection."""
         try:
             async with asyncio.timeout(REQUEST_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -201,8 +201,8 @@ class HttpServer:
             raise RefusedRequestError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is allowed")
         page = self._pages.get(request.path)
         if page is None:
-            known = ", ".join(sorted(self._pages))
-            raise RefusedRequestError(HTTPStatus.NOT_FOUND, f"there is no such page: {known}")
+            paths = ", ".join(sorted(self._pages))
+            raise RefusedRequestError(HTTPStatus.NOT_FOUND, f"there is no such page, only {paths}")
         return page
 
     def _refuse(self, status: HTTPStatus, text: str) -> HttpReply:

@@ -1,8 +1,7 @@
-"""Pages of a directory server on its local port: metrics and health."""
+"""Pages of a directory server on its local port: status page, metrics, health."""
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -24,32 +23,40 @@ def pages_of(reader: SnapshotReader) -> Mapping[str, Callable[[], HttpReply]]:
     Raises:
         MissingPackageError: a package of the extra `server` is not installed.
     """
-    require_packages("prometheus_client")
+    require_packages("prometheus_client", "jinja2", "numpy", extra="server")
     return {
-        "/metrics": partial(_metrics, reader),
-        "/health": partial(_health, reader),
+        "/": lambda: status_reply(reader.read()),
+        "/metrics": lambda: _metrics(reader.read()),
+        "/health": lambda: _health(reader.read(refresh=False)),
     }
 
 
-def _metrics(reader: SnapshotReader) -> HttpReply:
+def status_reply(snapshot: ServerSnapshot) -> HttpReply:
+    """Return the status page of a snapshot."""
+    from mqdssm.server.status_page import status_page  # noqa: PLC0415  needs packages of an extra
+
+    page = status_page(snapshot)
+    policy = f"{page.policy}; frame-ancestors 'none'"
+    return HttpReply(body=page.text.encode(), content_type="text/html; charset=utf-8", policy=policy)
+
+
+def _metrics(snapshot: ServerSnapshot) -> HttpReply:
     from mqdssm.server import metrics  # noqa: PLC0415  needs a package of an extra
 
-    return HttpReply(body=metrics.metrics_text(reader.read()), content_type=metrics.CONTENT_TYPE)
+    return HttpReply(body=metrics.metrics_text(snapshot), content_type=metrics.CONTENT_TYPE)
 
 
-def _health(reader: SnapshotReader) -> HttpReply:
-    """Return status 200 while the server does its work, else 503; the directory is not asked."""
-    snapshot = reader.read(refresh=False)
-    status = HTTPStatus.OK if snapshot.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
-    return HttpReply(body=health_json(snapshot), content_type=JSON, status=status)
+def _health(snapshot: ServerSnapshot) -> HttpReply:
+    """Return status 200 while the server does its work, else 503.
 
-
-def health_json(snapshot: ServerSnapshot) -> bytes:
-    """Return the health of a server as JSON: its role, and its problems."""
+    The directory is not asked: the answer comes at once.
+    """
     document = {
         "status": "ok" if snapshot.is_healthy else "failed",
         "machine": snapshot.machine_name,
         "role": snapshot.role.value,
         "problems": [problem.model_dump() for problem in snapshot.problems],
     }
-    return f"{printable_json(json.dumps(document, ensure_ascii=False))}\n".encode()
+    text = printable_json(json.dumps(document, ensure_ascii=False))
+    status = HTTPStatus.OK if snapshot.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
+    return HttpReply(body=f"{text}\n".encode(), content_type=JSON, status=status)

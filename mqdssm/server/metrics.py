@@ -205,7 +205,7 @@ def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
     }
 
     def name_of(peer: str) -> str:
-        """Return the name of a neighbour, or OTHER: strangers choose the addresses of acknowledgements."""
+        """Return the name of a neighbour; OTHER for a machine that a stranger chose."""
         return peer.casefold() if peer.casefold() in named else OTHER
 
     sessions = Counter(

@@ -1,84 +1,19 @@
 """Reports in headless Chromium: drawn, linked, silent, and without a network."""
 
 import json
-import os
-import re
-import shutil
 import subprocess
-from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from support.enterprises import report_world as world
 from support.enterprises.rules_world import source, tables
+from support.project.browser import CHROMIUM, Page, needs_chromium, opened, title_in_frame
 
 from mqdssm.pipeline.inventory import Inventory, write_inventory_page
 from mqdssm.pipeline.report import write_report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = ',CN=</title><script>document.title="owned"</script><img src=http://192.0.2.1/x onerror=alert(1)>'
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make test-browser installs it"),
-]
-
-
-class Page(HTMLParser):
-    """The page as the browser has it after its scripts ran."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.tags.append((tag, found))
-        if found.get("id"):
-            self.ids.append(str(found["id"]))
-        if tag == "a":
-            self.links.append(str(found["href"]))
-
-    def count(self, tag: str, kind: str = "") -> int:
-        return sum(
-            1 for one, attrs in self.tags if one == tag and kind in (attrs.get("class") or "").split(" ")
-        )
-
-
-def opened(path: Path, folder: Path) -> tuple[Page, str, list[str]]:
-    """The page, what the console said, and the addresses that were asked for, without any network."""
-    log = folder / "net.json"
-    alone = ["unshare", "--net"] if os.geteuid() == 0 and shutil.which("unshare") else []
-    options = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--no-first-run",
-    ]
-    options += ["--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND"]
-    options += [f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}", "--enable-logging=stderr"]
-    done = subprocess.run(
-        [*alone, str(CHROMIUM), *options, "--dump-dom", path.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    console = [
-        line for line in done.stderr.splitlines() if "CONSOLE" in line and "source: chrome://" not in line
-    ]
-    events = json.loads(log.read_text())["events"]
-    asked = [str(one["params"]["url"]) for one in events if "url" in (one.get("params") or {})]
-    return (
-        Page(done.stdout),
-        "\n".join(console),
-        [url for url in asked if "192.0.2.1" in url],
-    )
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600), needs_chromium]
 
 
 def check_links(page: Page) -> None:
@@ -94,7 +29,7 @@ def test_the_report_of_a_large_validation(tmp_path) -> None:
     findings = world.saved(tmp_path, world.findings_of(100_000, hostile=HOSTILE))
     path = tmp_path / "report.html"
     write_report(path, world.summary_of(findings, sets, name=f"export{HOSTILE}"), findings, sets)
-    page, console, asked = opened(path, tmp_path)
+    page, console, asked = opened(path.as_uri(), tmp_path)
     assert console == ""
     assert asked == []
     check_links(page)
@@ -113,7 +48,7 @@ def test_the_log_of_the_network_shows_what_a_page_asks_for(tmp_path) -> None:
     """Without this the tests here could not fail."""
     path = tmp_path / "loud.html"
     path.write_text('<img src="http://192.0.2.1/x"><script>console.error("heard")</script>', encoding="utf-8")
-    _, console, asked = opened(path, tmp_path)
+    _, console, asked = opened(path.as_uri(), tmp_path)
     assert "heard" in console
     assert asked
 
@@ -130,7 +65,7 @@ def test_a_script_that_got_into_a_page_does_not_run(tmp_path) -> None:
         ),
         encoding="utf-8",
     )
-    page, console, asked = opened(path, tmp_path)
+    page, console, asked = opened(path.as_uri(), tmp_path)
     assert asked == []
     assert "owned" not in page.ids
     assert console.count("Content Security Policy") >= 2
@@ -163,24 +98,8 @@ def test_pictures_and_charts_fit_their_box(tmp_path, sites: int, width: int) -> 
     findings = world.saved(tmp_path, world.findings_of(2000))
     path = tmp_path / "report.html"
     write_report(path, world.summary_of(findings, sets), findings, sets)
-    text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text(encoding="utf-8"))
-    inner = tmp_path / "inner.html"
-    inner.write_text(text.replace("</body>", f"<script>{MEASURE}</script></body>"), encoding="utf-8")
-    # a window cannot be as narrow as a telephone: a frame can
-    path.write_text(
-        f'<iframe src="inner.html" style="width:{width}px;height:800px;border:0"></iframe><script>'
-        "onload = () => { document.title = frames[0].document.title }</script>",
-        encoding="utf-8",
-    )
-    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
-    command += [
-        f"--user-data-dir={tmp_path / 'p'}",
-        "--virtual-time-budget=20000",
-        "--dump-dom",
-        path.as_uri(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    measured = json.loads(re.findall("<title>(.*?)</title>", done.stdout)[0])
+    text = path.read_text(encoding="utf-8").replace("</body>", f"<script>{MEASURE}</script></body>")
+    measured = json.loads(title_in_frame(text, tmp_path, width))
     assert measured.pop("bars") > 5
     assert measured == {"wide": 0, "fits": True, "overlaps": 0, "small": 0, "cut": 0}
 
@@ -189,7 +108,7 @@ def test_the_inventory(tmp_path) -> None:
     made = world.with_queues(world.world_of(60, 300), 2000)
     path = tmp_path / "inventory.html"
     write_inventory_page(path, Inventory(source(tmp_path, tables(made))))
-    page, console, asked = opened(path, tmp_path)
+    page, console, asked = opened(path.as_uri(), tmp_path)
     assert console == ""
     assert asked == []
     check_links(page)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.events.durable_files import write_atomically
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+REPORTS: Final = "mqdssm.pipeline.report"
 CELL_CHARS_MAX: Final = 240
 """Characters of a value that are shown."""
 
@@ -55,19 +56,45 @@ def write_page(path: Path, template: str, **values: Any) -> None:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Return a page as text."""
-    style, script = _text("style.css"), _text("filter.js")
+    """Return a report as text."""
+    return render_page(template, **values).text
+
+
+class RenderedPage(NamedTuple):
+    """Page as text.
+
+    Attributes:
+        text: the page.
+        policy: its Content-Security-Policy, which its head has, too.
+    """
+
+    text: str
+    policy: str
+
+
+def render_page(
+    template: str, *, package: str = REPORTS, script: str = "filter.js", more: str = "", **values: Any
+) -> RenderedPage:
+    """Render a page.
+
+    Args:
+        template: its name.
+        package: package of the template and the script; parts and style are those of the reports.
+        script: name of the script.
+        more: directives that are added to the policy, each with a semicolon and a space at its end.
+        values: what the page shows.
+
+    Raises:
+        MissingPackageError: jinja2 is not installed.
+    """
+    style_text, script_text = _text(REPORTS, "style.css"), _text(package, script)
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"default-src 'none'; style-src '{_hash(style_text)}'; script-src '{_hash(script_text)}'; {more}"
         "base-uri 'none'; form-action 'none'"
     )
-    return (
-        _environment()
-        .get_template(template)
-        .render(**values, style=style, script=script, policy=policy)
-        .encode("utf-8", "backslashreplace")
-        .decode("utf-8")
-    )
+    page = _environment(package).get_template(template)
+    text = page.render(**values, style=style_text, script=script_text, policy=policy)
+    return RenderedPage(text.encode("utf-8", "backslashreplace").decode("utf-8"), policy)
 
 
 def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
@@ -93,14 +120,14 @@ def moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-@lru_cache(maxsize=1)
-def _environment() -> "Environment":
+@lru_cache(maxsize=2)
+def _environment(package: str = REPORTS) -> "Environment":
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise MissingPackageError("jinja2") from error
     environment = Environment(
-        loader=PackageLoader("mqdssm.pipeline.report"),
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, REPORTS))]),
         autoescape=True,  # in all templates, whatever their names
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -110,9 +137,9 @@ def _environment() -> "Environment":
     return environment
 
 
-@lru_cache(maxsize=2)
-def _text(name: str) -> str:
-    return files("mqdssm.pipeline.report").joinpath("templates", name).read_text(encoding="utf-8")
+@lru_cache(maxsize=3)
+def _text(package: str, name: str) -> str:
+    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

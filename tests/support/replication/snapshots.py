@@ -1,5 +1,6 @@
 """Snapshots of directory servers, made up: what metrics and the status page show."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,48 +81,93 @@ def session(peer: str, **changes: Any) -> SessionSnapshot:
     return SessionSnapshot.model_validate(values | changes)
 
 
-def snapshot_of(*, sites: int = 3, hostile: str = "", **changes: Any) -> ServerSnapshot:
+def _partitions(names: list[str], owners: list[str]) -> tuple[PartitionSnapshot, ...]:
+    enterprise = partition(
+        partition_id=PEC_PARTITION_ID.uuid, is_enterprise=True, site_name="", owner="PEC", is_ours=True
+    )
+    sites = (
+        partition(partition_id=site_id(name), site_name=name, owner=owner, is_ours=owner == "PEC")
+        for name, owner in zip(names, owners, strict=True)
+    )
+    return (enterprise, *sites)
+
+
+def _psc(name: str, site_name: str) -> NeighborSnapshot:
+    return neighbor(
+        machine_name=name,
+        site_id=site_id(site_name),
+        site_name=site_name,
+        waiting=3,
+        acknowledgements=(acknowledgement(17),),
+        last_heard=NOW,
+    )
+
+
+def _sites(names: list[str], pscs: list[str], bsc: str) -> Iterator[SiteSnapshot]:
+    own = (KnownServer(machine_name="PEC", role=Role.PEC), KnownServer(machine_name=bsc, role=Role.BSC))
+    yield SiteSnapshot(site_id=site_id(names[0]), name=names[0], is_ours=True, servers=own)
+    for name, psc in zip(names[1:], pscs, strict=True):
+        servers = (KnownServer(machine_name=psc, role=Role.PSC),)
+        yield SiteSnapshot(site_id=site_id(name), name=name, is_ours=False, servers=servers)
+
+
+STORE = StoreSnapshot(
+    is_reachable=True,
+    waiting=2,
+    failures=1,
+    problem="",
+    operations=(
+        OperationSnapshot(
+            operation="CreateObject",
+            classes=(1, 2, *(0 for _ in DURATION_LIMITS_S[2:]), 1),
+            total_s=40.5,
+            longest_s=40.0,
+        ),
+    ),
+)
+
+
+def _transport(pscs: list[str], hostile: str) -> dict[str, Any]:
+    lost = {"state": SessionState.WAITING_RECONNECT, "in_flight": 1, "problem": f"refused{hostile}"}
+    sessions = (
+        *(session(psc, in_flight=2) for psc in pscs),
+        session("192.0.2.1", **lost),
+        session("192.0.2.7:40000", is_initiator=False),
+    )
+    queues = (
+        QueueSnapshot(name="mqis_queue$", is_outgoing=False, messages=1, octets=1000),
+        QueueSnapshot(name=f"stranger{hostile}", is_outgoing=True, messages=4, octets=400),
+        QueueSnapshot(name="192.0.2.9", is_outgoing=True, messages=1, octets=100),
+    )
+    messages = (
+        MessageCount(message_type="SyncReplyMessage", outcome=MessageOutcome.SENT, count=5),
+        MessageCount(message_type="unknown", outcome=MessageOutcome.DROPPED, count=2),
+    )
+    return {"sessions": sessions, "queues": queues, "messages": messages}
+
+
+def _notes(hostile: str) -> tuple[NoteSnapshot, ...]:
+    warning = NoteSnapshot(
+        at=NOW - timedelta(minutes=2),
+        summary="a message could not be verified",
+        detail=f"from PSC1{hostile}",
+        is_warning=True,
+        count=3,
+    )
+    return warning, NoteSnapshot(at=NOW, summary="became the authority", detail="", is_warning=False, count=1)
+
+
+def snapshot_of(*, count: int = 3, hostile: str = "", **changes: Any) -> ServerSnapshot:
     """PEC of Site0 with a BSC, and a PSC for each other site, which are its neighbours.
 
     Args:
-        sites: number of sites.
+        count: number of sites.
         hostile: text that is in all names and messages that others choose.
         changes: other values of fields.
     """
-    names = [f"Site{number}{hostile}" for number in range(sites)]
-    pscs = [f"PSC{number}{hostile}" for number in range(1, sites)]
-    partitions = [
-        partition(
-            partition_id=PEC_PARTITION_ID.uuid, is_enterprise=True, site_name="", owner="PEC", is_ours=True
-        ),
-        *(
-            partition(partition_id=site_id(name), site_name=name, owner=owner, is_ours=owner == "PEC")
-            for name, owner in zip(names, ["PEC", *pscs], strict=True)
-        ),
-    ]
-    neighbors = [
-        neighbor(
-            machine_name=f"BSC0{hostile}", site_name=names[0], is_bsc=True, silent_s=12.0, last_heard=NOW
-        ),
-        *(
-            neighbor(
-                machine_name=psc,
-                site_id=site_id(name),
-                site_name=name,
-                waiting=3,
-                acknowledgements=(acknowledgement(17),),
-                last_heard=NOW,
-            )
-            for psc, name in zip(pscs, names[1:], strict=True)
-        ),
-    ]
-    servers = [
-        (
-            KnownServer(machine_name="PEC", role=Role.PEC),
-            KnownServer(machine_name=f"BSC0{hostile}", role=Role.BSC),
-        ),
-        *((KnownServer(machine_name=psc, role=Role.PSC),) for psc in pscs),
-    ]
+    names = [f"Site{number}{hostile}" for number in range(count)]
+    pscs, bsc = [f"PSC{number}{hostile}" for number in range(1, count)], f"BSC0{hostile}"
+    backup = neighbor(machine_name=bsc, site_name=names[0], is_bsc=True, silent_s=12.0, last_heard=NOW)
     values = {
         "version": "0.1.0",
         "machine_name": "PEC",
@@ -133,53 +179,13 @@ def snapshot_of(*, sites: int = 3, hostile: str = "", **changes: Any) -> ServerS
         "started_at": NOW - timedelta(hours=30),
         "taken_at": NOW,
         "is_working": True,
-        "store": StoreSnapshot(
-            is_reachable=True,
-            waiting=2,
-            failures=1,
-            problem="",
-            operations=(
-                OperationSnapshot(
-                    operation="CreateObject",
-                    classes=(1, 2, *(0 for _ in DURATION_LIMITS_S[2:]), 1),
-                    total_s=40.5,
-                    longest_s=40.0,
-                ),
-            ),
-        ),
-        "partitions": tuple(partitions),
-        "neighbors": tuple(neighbors),
-        "sites": tuple(
-            SiteSnapshot(site_id=site_id(name), name=name, is_ours=name == names[0], servers=known)
-            for name, known in zip(names, servers, strict=True)
-        ),
-        "sessions": (
-            *(session(psc, in_flight=2) for psc in pscs),
-            session(
-                "192.0.2.1", state=SessionState.WAITING_RECONNECT, in_flight=1, problem=f"refused{hostile}"
-            ),
-            session("192.0.2.7:40000", is_initiator=False),
-        ),
-        "queues": (
-            QueueSnapshot(name="mqis_queue$", is_outgoing=False, messages=1, octets=1000),
-            QueueSnapshot(name=f"stranger{hostile}", is_outgoing=True, messages=4, octets=400),
-            QueueSnapshot(name="192.0.2.9", is_outgoing=True, messages=1, octets=100),
-        ),
-        "messages": (
-            MessageCount(message_type="SyncReplyMessage", outcome=MessageOutcome.SENT, count=5),
-            MessageCount(message_type="unknown", outcome=MessageOutcome.DROPPED, count=2),
-        ),
+        "store": STORE,
+        "partitions": _partitions(names, ["PEC", *pscs]),
+        "neighbors": (backup, *map(_psc, pscs, names[1:])),
+        "sites": tuple(_sites(names, pscs, bsc)),
+        **_transport(pscs, hostile),
         "events": (EventCount(part="transport", event="session opened", count=9),),
-        "notes": (
-            NoteSnapshot(
-                at=NOW - timedelta(minutes=2),
-                summary="a message could not be verified",
-                detail=f"from PSC1{hostile}",
-                is_warning=True,
-                count=3,
-            ),
-            NoteSnapshot(at=NOW, summary="became the authority", detail="", is_warning=False, count=1),
-        ),
+        "notes": _notes(hostile),
         "problems": (Problem(severity="warning", subject=f"PSC PSC1{hostile}", text=f"silent{hostile}"),),
     }
     return ServerSnapshot.model_validate(values | changes)

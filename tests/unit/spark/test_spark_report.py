@@ -248,7 +248,7 @@ def test_two_links_of_one_pair_are_two_curves_and_costs_stand_apart() -> None:
     drawn = picture_of(Topology((node(0), node(1)), links, 0))
     assert drawn is not None
     assert len({one.path for one in drawn.lines}) == 2
-    assert {one.cost for one in drawn.lines} == {"5", "?"}
+    assert {one.label for one in drawn.lines} == {"5", "?"}
     (first, last) = drawn.lines
     assert abs(first.x - last.x) + abs(first.y - last.y) > 10
     assert (last.severity, "2 warnings" in last.title) == ("warning", True)
@@ -270,7 +270,7 @@ def test_costs_stand_on_no_name_no_site_and_no_other_cost(count: int) -> None:
     costs = [one for one in drawn.lines if one.has_room]
     assert len(costs) > len(links) / 2
     for one in costs:
-        half = 3.0 * len(one.cost)
+        half = 3.0 * len(one.label)
         mine = (one.x - half, one.y - 5, one.x + half, one.y + 5)
         for box in boxes:
             assert not (mine[0] < box[2] and box[0] < mine[2] and mine[1] < box[3] and box[1] < mine[3])
