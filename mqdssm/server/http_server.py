@@ -32,6 +32,7 @@ REQUEST_S: Final = 5.0
 REPLY_S: Final = 30.0
 """Seconds in which a page must be made, and again in which it must be read by the client."""
 _WORKERS: Final = 2  # threads that make pages
+_ACCEPTING_ROUNDS: Final = 100  # more are needed only while clients connect without a pause
 _REQUEST: Final = re.compile(r"([A-Z]{1,20}) (/[!-~]*) HTTP/1\.[01]", re.ASCII)
 _HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:]+))(?::[0-9]{1,5})?", re.ASCII)
@@ -102,12 +103,12 @@ class HttpServer:
         self.counts: Final = EventCounts()
         self._pages: Final = dict(pages)
         self._hosts: Final = {"localhost", *(host.casefold() for host in hosts)}
-        self._connections = 0
+        self._connections: Final[dict[asyncio.Task[None], asyncio.StreamWriter]] = {}
         self._executor: Final = ThreadPoolExecutor(_WORKERS, thread_name_prefix="page")
         self._loop: Final = asyncio.new_event_loop()
         self._thread: Final = WorkerThread(self._loop.run_forever, "HTTP server")
         self._thread.start()
-        starting = asyncio.start_server(self._serve, *listen, limit=REQUEST_BYTES_MAX)
+        starting = asyncio.start_server(self._accept, *listen, limit=REQUEST_BYTES_MAX)
         try:
             self._server: Final = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
             host, port, *_ = self._server.sockets[0].getsockname()
@@ -129,12 +130,22 @@ class HttpServer:
         self.close()
 
     async def _stop(self) -> None:
+        await self._finish_accepting()
         self._server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
+        connections = dict(self._connections)
+        for task, writer in connections.items():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            writer.transport.abort()  # also where the task has not begun
+        await asyncio.gather(*connections, return_exceptions=True)
         await asyncio.sleep(0)  # the connections are closed meanwhile
+
+    async def _finish_accepting(self) -> None:
+        """Wait for asyncio's own tasks: they lose a socket if the server is closed before they end."""
+        for _ in range(_ACCEPTING_ROUNDS):
+            tasks = asyncio.all_tasks() - {asyncio.current_task()} - self._connections.keys()
+            if not tasks:
+                return
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -142,12 +153,18 @@ class HttpServer:
         self._loop.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection, unless there are too many."""
+        if len(self._connections) >= CONNECTIONS_MAX:
+            self.counts.add("refused: too many connections")
+            writer.transport.abort()
+            return
+        task = self._loop.create_task(self._serve(reader, writer))
+        self._connections[task] = writer
+        task.add_done_callback(lambda ended: self._connections.pop(ended, None))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections += 1
         try:
-            if self._connections > CONNECTIONS_MAX:
-                self.counts.add("refused: too many connections")
-                return
             reply = await self._reply(reader)
             if reply is None:
                 return
@@ -158,7 +175,6 @@ class HttpServer:
         except (OSError, asyncio.CancelledError):  # TimeoutError is an OSError
             writer.transport.abort()
         finally:
-            self._connections -= 1
             writer.close()
 
     async def _reply(self, reader: asyncio.StreamReader) -> HttpReply | None:

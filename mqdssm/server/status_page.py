@@ -107,7 +107,10 @@ def picture_of_servers(snapshot: ServerSnapshot) -> tuple[Drawing, int]:
 
 
 def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
-    """Return the servers by name: this one, its neighbours with problems, its other neighbours, others."""
+    """Return the servers by name: this one, its neighbours, the others.
+
+    Neighbours with problems come before the other neighbours.
+    """
     own = _Drawn(
         name=snapshot.machine_name,
         role=snapshot.role,
@@ -116,10 +119,10 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
         about="this server",
     )
     servers = {snapshot.machine_name.casefold(): own}
-    known = _known(snapshot)
+    listed = _listed(snapshot)
     for neighbor in sorted(snapshot.neighbors, key=lambda neighbor: _severity(neighbor) == "fine"):
         key = neighbor.machine_name.casefold()
-        role = known[key].role if key in known else Role.BSC if neighbor.is_bsc else Role.PSC
+        role = listed[key].role if key in listed else Role.BSC if neighbor.is_bsc else Role.PSC
         servers[key] = _Drawn(
             name=neighbor.machine_name,
             role=role,
@@ -129,19 +132,19 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
         )
     if snapshot.psc_name:
         key = snapshot.psc_name.casefold()
-        role = known[key].role if key in known else Role.PSC
+        role = listed[key].role if key in listed else Role.PSC
         servers.setdefault(
             key,
             _Drawn(
                 name=snapshot.psc_name, role=role, site=snapshot.site_name, severity="fine", about="our PSC"
             ),
         )
-    for key, server in known.items():
+    for key, server in listed.items():
         servers.setdefault(key, server)
     return servers
 
 
-def _known(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
+def _listed(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     return {
         server.machine_name.casefold(): _Drawn(
             name=server.machine_name,
