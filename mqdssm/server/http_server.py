@@ -140,7 +140,7 @@ class HttpServer:
         await asyncio.sleep(0)  # the connections are closed meanwhile
 
     async def _finish_accepting(self) -> None:
-        """Wait for asyncio's own tasks: they lose a socket if the server is closed before they end."""
+        """Wait for asyncio's own tasks, which would lose a socket of a closed server."""
         for _ in range(_ACCEPTING_ROUNDS):
             tasks = asyncio.all_tasks() - {asyncio.current_task()} - self._connections.keys()
             if not tasks:
