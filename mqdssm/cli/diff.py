@@ -13,14 +13,7 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.migrate import Mapping, SidMapFile
-from mqdssm.cli.pipeline_options import (
-    EngineName,
-    EngineOption,
-    WorkersOption,
-    engine_of,
-    engine_words,
-    login_of,
-)
+from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 
 if TYPE_CHECKING:
@@ -88,8 +81,6 @@ def diff(
     recheck: Recheck = 1,
     sid_map: SidMapFile = None,
     mapping: Mapping = None,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> int:
     r"""Compare two directories, exports or sets of MQIS tables.
 
@@ -101,7 +92,7 @@ def diff(
     from mqdssm.pipeline.mqis.mapping import is_jdbc
 
     database = next((side for side in (a, b) if is_jdbc(side)), "")
-    chosen = engine_of(run, engine, workers, database)
+    chosen = engine_of(run, database)
     from mqdssm.pipeline.diff.comparable_columns import check_ignored
     from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, comparison
 

@@ -10,14 +10,7 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.pipeline_options import (
-    EngineName,
-    EngineOption,
-    WorkersOption,
-    engine_of,
-    engine_words,
-    login_of,
-)
+from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
 from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
@@ -104,15 +97,13 @@ def export(
     partitions: Partitions = 1,
     resume: Resume = False,
     readable: Readable = False,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> None:
     r"""Export objects to DIR/TYPE/part-*.FORMAT, with a manifest.
 
     If the export is interrupted, complete files stay, and --resume continues. Install 'mqdssm\[pipeline]', or
     'mqdssm\[spark]' and Java 17 for Spark.
     """
-    chosen = engine_of(run, engine, workers)
+    chosen = engine_of(run)
     from mqdssm.pipeline.export.run import export as export_to
 
     _check_format(file_format, dialect, compression)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import EngineName, EngineOption, WorkersOption, engine_of, engine_words
+from mqdssm.cli.pipeline_options import engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
@@ -33,8 +33,6 @@ def inventory(
         Path | None,
         typer.Option("--csv", metavar="DIR", help="Write CSV files to this folder: new or empty."),
     ] = None,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> None:
     r"""List machines, queues, owners, permissions, orphans and clones.
 
@@ -43,7 +41,7 @@ def inventory(
     From an export, a directory (--url) or MQIS tables. --output json prints all of it, an object a line.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
-    chosen = engine_of(run, engine, workers).arguments()
+    chosen = engine_of(run).arguments()
     from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
     from mqdssm.pipeline.inventory.writers import check_folder
     from mqdssm.pipeline.report import check_page

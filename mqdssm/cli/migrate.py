@@ -16,14 +16,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import (
-    EngineName,
-    EngineOption,
-    WorkersOption,
-    engine_of,
-    engine_words,
-    login_of,
-)
+from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.table_layout import Row
 
@@ -118,8 +111,6 @@ def plan(
     sid_map: SidMapFile = None,
     mapping: Mapping = None,
     to_ldif: ToLdif = None,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> int:
     r"""Compare MQIS tables with a directory, and write a migration plan.
 
@@ -127,7 +118,7 @@ def plan(
     Exit code 1 if a row is rejected, or if the plan cannot be applied. Install 'mqdssm\[pipeline]'; for Spark
     and for a database 'mqdssm\[spark]' and Java 17.
     """
-    chosen = engine_of(run, engine, workers, source)
+    chosen = engine_of(run, source)
     from mqdssm.pipeline.migrate.planning import PlanRequest
 
     request = PlanRequest(
@@ -368,15 +359,13 @@ def apply(
     allow_deletes: DeletesAllowed = None,
     transactions: Transactions = 0,
     verify: Verify = True,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> int:
     r"""Apply a plan, read all written objects back, and print a report.
 
     To continue an interrupted plan, apply it again. PLAN/undo.ldif undoes the changes. Exit code 1 if a row
     was rejected, refused or lost. Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
-    chosen = engine_of(run, engine, workers)
+    chosen = engine_of(run)
     from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 
     options = ApplyOptions(
@@ -489,8 +478,6 @@ def migrate(
     transactions: Transactions = 0,
     verify: Verify = True,
     to_ldif: ToLdif = None,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> int:
     r"""Migrate MQIS tables into a directory: 'mqdssm plan' and 'mqdssm apply' in one.
 
@@ -498,7 +485,7 @@ def migrate(
     changed. Exit code 1 if a row was rejected, refused or lost. Install 'mqdssm\[pipeline]'; for Spark and
     for a database 'mqdssm\[spark]' and Java 17.
     """
-    chosen = engine_of(run, engine, workers, source)
+    chosen = engine_of(run, source)
     from mqdssm.pipeline.migrate.applying import ApplyOptions
     from mqdssm.pipeline.migrate.applying import migrate as carry_over
     from mqdssm.pipeline.migrate.planning import PlanRequest

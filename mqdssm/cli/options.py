@@ -17,6 +17,8 @@ from mqdssm.directory.log_in import Authentication, TlsMode
 _CONNECTION: Final = "Connection"
 _GENERAL: Final = "General"
 _SPARK: Final = "Spark"
+_ENGINE: Final = "Options"
+"""Panel of a command's own options."""
 
 
 class Format(StrEnum):
@@ -26,10 +28,18 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class EngineName(StrEnum):
+    """Names of the engines."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
 def _option(
-    name: str, help_text: str, metavar: str | None = None, *more: str, panel: str = _CONNECTION
+    name: str, help_text: str, metavar: str | None = None, *more: str, panel: str = _CONNECTION, **limits: Any
 ) -> Any:
-    return typer.Option(name, *more, help=help_text, metavar=metavar, rich_help_panel=panel)
+    return typer.Option(name, *more, help=help_text, metavar=metavar, rich_help_panel=panel, **limits)
 
 
 def output_option(formats: type[StrEnum]) -> Any:
@@ -186,6 +196,25 @@ class GivenOptions:
             panel=_SPARK,
         ),
     ] = None
+    engine: Annotated[
+        EngineName,
+        _option(
+            "--engine",
+            "local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
+            "names it, or for millions of objects to validate; else local.",
+            panel=_ENGINE,
+        ),
+    ] = EngineName.AUTO
+    workers: Annotated[
+        int | None,
+        _option(
+            "--workers",
+            "Number of processes of the local engine. Default: one for each core.",
+            "N",
+            panel=_ENGINE,
+            min=1,
+        ),
+    ] = None
 
     @property
     def is_for_programs(self) -> bool:
@@ -234,5 +263,24 @@ CONNECTION: Final[Mapping[str, Any]] = _panel(_CONNECTION)
 """Options of the commands that connect: name -> annotated type."""
 SPARK: Final[Mapping[str, Any]] = _panel(_SPARK)
 """Options of the commands that run on Spark: name -> annotated type."""
+ENGINE: Final[Mapping[str, Any]] = _panel(_ENGINE)
+"""Options of these commands for the choice of the engine: name -> annotated type."""
 DEFAULTS: Final[Mapping[str, Any]] = {field.name: field.default for field in fields(GivenOptions)}
-_NO_SETTINGS: Final = frozenset({*GENERAL, "connection"})
+_NO_SETTINGS: Final = frozenset({*GENERAL, *ENGINE, "connection"})
+
+
+def command_options(*, connects: bool, spark: bool, formats: type[StrEnum]) -> dict[str, Any]:
+    """Return the shared options of a command, in the order of its help.
+
+    Args:
+        connects: the command connects to a server.
+        spark: the command can run on Spark.
+        formats: of its output.
+    """
+    return {
+        **(ENGINE if spark else {}),
+        **(CONNECTION if connects else {}),
+        **(SPARK if spark else {}),
+        **GENERAL,
+        "output": output_option(formats),
+    }

@@ -1,11 +1,9 @@
-"""Options of the pipeline's commands: engine, workers, log-in."""
+"""Engine and log-in of the pipeline's commands."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast
-
-import typer
+from typing import TYPE_CHECKING, cast
 
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.options import EngineName
 from mqdssm.cli.run import CommandRun, usage_problems
 
 if TYPE_CHECKING:
@@ -13,42 +11,13 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.engines import JobEngine
 
 
-class EngineName(StrEnum):
-    """Names of the engines."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
-
-
-EngineOption = Annotated[
-    EngineName,
-    typer.Option(
-        "--engine",
-        help="local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
-        "names it, or for millions of objects to validate; else local.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        help="Number of processes of the local engine. Default: one for each core.",
-        metavar="N",
-        min=1,
-    ),
-]
-
-
-def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: str = "") -> "JobEngine":
+def engine_of(run: CommandRun, source: str = "") -> "JobEngine":
     """Choose the engine, and check that it could run here.
 
     ``--engine local`` wins over a master in the environment or the configuration file.
 
     Args:
         run: of the command.
-        name: as it was given.
-        workers: as they were given.
         source: what is read, if it may be a database, which needs Spark.
 
     Raises:
@@ -59,6 +28,7 @@ def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: st
     from mqdssm.pipeline.spark_options import HERE
 
     given_options = run.given
+    name = given_options.engine
     if name is EngineName.LOCAL and (
         given_options.spark_master or given_options.spark_conf or given_options.spark_shared
     ):
@@ -71,7 +41,7 @@ def engine_of(run: CommandRun, name: EngineName, workers: int | None, source: st
         name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()
     with usage_problems():
-        engine = JobEngine.of(name.value, on, workers)
+        engine = JobEngine.of(name.value, on, given_options.workers)
     engine.check()
     return engine
 

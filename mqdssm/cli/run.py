@@ -16,7 +16,7 @@ import typer
 
 from mqdssm.cli import exits, logs
 from mqdssm.cli.exits import termination
-from mqdssm.cli.options import CONNECTION, DEFAULTS, GENERAL, SPARK, Format, GivenOptions, output_option
+from mqdssm.cli.options import DEFAULTS, SPARK, Format, GivenOptions, command_options
 from mqdssm.cli.output import Output, say
 from mqdssm.model.safe_text import is_secret_setting, redact, visible, visible_lines
 
@@ -262,12 +262,7 @@ def command_app(
         formats: what ``--output`` may be; `Format` and perhaps more.
         examples: command lines for the end of its help.
     """
-    options = {
-        **(CONNECTION if connects else {}),
-        **(SPARK if spark else {}),
-        **GENERAL,
-        "output": output_option(formats),
-    }
+    options = command_options(connects=connects, spark=spark, formats=formats)
 
     def command(ctx: typer.Context, **values: Any) -> None:
         shared = GivenOptions(**{key: values.pop(key) for key in options})

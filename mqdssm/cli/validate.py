@@ -14,14 +14,7 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
-from mqdssm.cli.pipeline_options import (
-    EngineName,
-    EngineOption,
-    WorkersOption,
-    engine_of,
-    engine_words,
-    login_of,
-)
+from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.model.safe_text import printable_json
 
@@ -220,8 +213,6 @@ def validate(
     new_baseline: NewBaselineOption = None,
     history: HistoryOption = None,
     metrics: MetricsOption = None,
-    engine: EngineOption = EngineName.AUTO,
-    workers: WorkersOption = None,
 ) -> int:
     r"""Check an export, a directory (--url) or MQIS tables (--mqis).
 
@@ -240,7 +231,7 @@ def validate(
     with usage_problems():
         ids = [*(rule.id for rule in (*chosen.rules, *chosen.own)), *chosen.off]
         night = prepare_run(files, rules, ids, fail_on)
-    chosen_engine = engine_of(run, engine, workers)
+    chosen_engine = engine_of(run)
     from mqdssm.pipeline.validate.run import validation
 
     with (

@@ -15,7 +15,7 @@ from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.migrate import APPLIED_COUNTS, count_rows
 from mqdssm.cli.objects import display
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.pipeline_options import EngineName
+from mqdssm.cli.options import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

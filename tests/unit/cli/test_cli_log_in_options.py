@@ -39,7 +39,7 @@ def test_all_options_have_a_type_as_arguments_and_a_row_in_each_table():
 
 
 def test_each_option_of_a_connection_is_a_setting_or_names_one():
-    beside = {"output", "config", "debug", "connection"}
+    beside = {"output", "config", "debug", "connection", "engine", "workers"}
     assert {one.name for one in fields(GivenOptions)} - beside == set(CommandSettings.model_fields) - {
         "password", "log_file"
     }  # fmt: skip
