@@ -16,7 +16,7 @@ from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryNotConnected
@@ -46,6 +46,8 @@ FIRST_OBJECTS_S: Final = 0.5
 """Seconds between two attempts to make the server's own objects."""
 REPORT_S: Final = 60.0
 """Seconds between two reports that the own objects cannot be made yet."""
+FLUSH_S: Final = 1.0
+"""Seconds for which a stopping server waits for acknowledgements; what is lost is propagated again."""
 ALIVE_S: Final = 0.5
 """Interval of the checks whether the server still works."""
 
@@ -101,6 +103,7 @@ class ServerProcess:
                 parse_address(self._config.transport.listen),
                 self._folder.numbers,
                 hosts.resolver,
+                settings=TcpSettings(flush_s=FLUSH_S),
                 store=closing.enter_context(MessageStore(self._folder.messages)),
             )
             server = closing.enter_context(
@@ -109,10 +112,7 @@ class ServerProcess:
                     store,
                     network,
                     key=key,
-                    pinned={
-                        Guid.of(pinned_key.machine_id): pinned_key.sender
-                        for pinned_key in self._config.pinned
-                    },
+                    pinned=self._config.trusted_senders(),
                     marks=marks,
                 )
             )
