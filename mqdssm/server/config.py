@@ -183,6 +183,38 @@ class PinnedSection(_Section):
         )
 
 
+def _check_local(text: str) -> str:
+    address = _local_address(text)
+    ip_address(address.host)
+    if not 0 < address.port <= 0xFFFF:
+        raise ValueError(f"{text!r} has no port from 1 to 65535, as 127.0.0.1:9464")
+    return text
+
+
+def _local_address(text: str) -> SocketAddress:
+    """Parse an address with a port; a port alone is on loopback."""
+    is_port = text.isascii() and text.isdigit()
+    return parse_address(f"127.0.0.1:{text}" if is_port else text)
+
+
+class MetricsSection(_Section):
+    """Local port of metrics, health and the status page, which has no log-in.
+
+    Attributes:
+        address: IP address and port, or a port of 127.0.0.1; None: there is no such port.
+        hosts: names by which browsers and Prometheus call this computer, beside localhost, the name of the
+            machine and IP addresses; requests with other names are refused (decision T80).
+    """
+
+    address: Annotated[str, AfterValidator(_check_local)] | None = None
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def listen(self) -> SocketAddress | None:
+        """The address to listen on; None: there is none."""
+        return None if self.address is None else _local_address(self.address)
+
+
 class ServerConfig(BaseSettings):
     """Configuration of a directory server.
 
@@ -190,6 +222,7 @@ class ServerConfig(BaseSettings):
         server: its identity.
         transport: addresses of messages.
         store: its directory.
+        metrics: local port of metrics and the status page.
         timers: intervals and limits of `Settings`, by name.
         pinned: keys of the PEC, and for a BSC of its PSC.
     """
@@ -199,6 +232,7 @@ class ServerConfig(BaseSettings):
     server: ServerSection
     transport: TransportSection
     store: StoreSection = Field(default_factory=StoreSection)
+    metrics: MetricsSection = Field(default_factory=MetricsSection)
     timers: dict[str, float] = Field(default_factory=dict)
     pinned: tuple[PinnedSection, ...] = ()
 

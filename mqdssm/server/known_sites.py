@@ -19,7 +19,7 @@ from mqdssm.server.snapshot import KnownServer
 REFRESH_S: Final = 60.0
 """Seconds for which names and roles are taken as known."""
 RETRY_S: Final = 5.0
-"""Seconds after which a directory that could not be read is read again."""
+"""Seconds after which a directory that lacked something, or could not be read, is read again."""
 SITES_AT_ONCE: Final = 8
 """Sites whose servers are read at one time: each takes a search in the directory."""
 SERVERS_MAX: Final = 64
@@ -107,7 +107,8 @@ class KnownSites:
             self._servers = {key: value for key, value in self._servers.items() if key in self._sites}
             self._due = {key: value for key, value in self._due.items() if key in self._sites}
             listed_ids = {PEC_PARTITION_ID, *self._sites}
-            self._sites_due = now + (REFRESH_S if listed_ids.issuperset(partition_ids) else RETRY_S)
+            is_complete = bool(sites) and listed_ids.issuperset(partition_ids)
+            self._sites_due = now + (REFRESH_S if is_complete else RETRY_S)
         readable = self._sites.keys() & set(partition_ids)
         old = sorted((self._due.get(site_id, -math.inf), site_id) for site_id in readable)
         for due, site_id in old[:SITES_AT_ONCE]:
@@ -115,7 +116,7 @@ class KnownSites:
                 return
             machines = self._listed(ObjectType.MACHINE, site_id, int(_ANY_ROLE))
             self._servers = {**self._servers, site_id: tuple(_servers_of(machines))[:SERVERS_MAX]}
-            self._due[site_id] = now + REFRESH_S
+            self._due[site_id] = now + (REFRESH_S if machines else RETRY_S)
 
     def _listed(self, object_type: ObjectType, partition_id: Guid, service: int) -> tuple[ObjectRead, ...]:
         result = self._lookup(

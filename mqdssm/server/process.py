@@ -32,6 +32,8 @@ from mqdssm.server.control_service import ControlService
 from mqdssm.server.first_objects import first_objects, make_first_objects
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
+from mqdssm.server.http_server import HttpServer
+from mqdssm.server.local_pages import pages_of
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.store.ldap import LdapStore, Owner
@@ -117,6 +119,7 @@ class ServerProcess:
                 )
             )
             reader = SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
+            self._open_local_port(closing, reader)
             admission = Admission(server, self._config, key.public_keys(), hosts)
             service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
             closing.enter_context(ControlServer(self._folder.control, service))
@@ -169,6 +172,15 @@ class ServerProcess:
                 f'directory that it is a {role}: the directory counts, so write role = "{role}" into the file'
                 + (", and psc_name" if role is Role.BSC else "")
             )
+
+    def _open_local_port(self, closing: ExitStack, reader: SnapshotReader) -> None:
+        """Serve metrics, health and the status page, if the configuration has an address for them."""
+        metrics = self._config.metrics
+        if metrics.listen is None:
+            return
+        hosts = (self._config.server.machine_name, *metrics.hosts)
+        server = closing.enter_context(HttpServer(pages_of(reader), listen=metrics.listen, hosts=hosts))
+        log.info("metrics and the status page are on http://%s:%d/", *server.address)
 
     def _host_table(self, closing: ExitStack, options: ConnectionOptions) -> HostTable:
         """Return the addresses of other servers.

@@ -1,9 +1,11 @@
 """Process of a directory server with a real slapd: its folder, its role, and a directory that is away."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from support.replication.queue_managers import wait_until
 
 from mqdssm.drivers.name_resolution import SocketAddress
-from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, TransportError
 from mqdssm.model.elements import Queue
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
@@ -72,6 +74,11 @@ class RunningServer:
                 return bool(client.create(Queue(pathname=pathname)))
         except DirectoryError:
             return False
+
+    def stop_when_ended(self) -> None:
+        """Wait for the end, and raise its error."""
+        self._thread.join(30)
+        self.stop()
 
     def stop(self) -> None:
         self.process.stop()
@@ -168,3 +175,40 @@ def test_a_server_is_stopped_while_it_waits_for_its_directory(tmp_path):
     assert time.monotonic() - before < 10
     with pytest.raises(DirectoryNotConnected):
         server.client()
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    """Status and text of a page of a server's local port."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_metrics_health_and_the_status_page(tmp_path):
+    folder, port = init(tmp_path / "pec"), free_port()
+    config = folder / "server.toml"
+    config.write_text(f'{config.read_text()}\n[metrics]\naddress = "{port}"\n')
+    with running(folder):
+        wait_until(lambda: "Berlin" in get(port, "/")[1])
+        status, text = get(port, "/metrics")
+        assert status == 200
+        assert 'mqdssm_server_info{machine="PEC01",psc="",role="PEC",site="Berlin"' in text
+        assert 'mqdssm_store_operation_seconds_count{operation="CreateObject"}' in text
+        assert json.loads(get(port, "/health")[1])["status"] == "ok"
+    with pytest.raises(ConnectionRefusedError):
+        get(port, "/health")
+
+
+def test_a_local_port_that_is_taken(tmp_path):
+    folder = init(tmp_path / "pec")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config = folder / "server.toml"
+        config.write_text(f'{config.read_text()}\n[metrics]\naddress = "127.0.0.1:{port}"\n')
+        server = RunningServer(folder).start()
+        with pytest.raises(TransportError, match=f"cannot listen on 127.0.0.1:{port}"):
+            server.stop_when_ended()

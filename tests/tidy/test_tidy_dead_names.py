@@ -27,8 +27,6 @@ KEPT = {
     ),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
-    "mqdssm/server/http_server.py": {"HttpServer": "for mqdssm serve"},
-    "mqdssm/server/local_pages.py": {"pages_of": "for mqdssm serve"},
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"), "for the carrier over TCP"
     ),

@@ -303,3 +303,15 @@ def test_what_is_known_stays_while_the_directory_is_away():
     listing.now += RETRY_S
     known.refresh([])
     assert len(listing.asked) == 2
+
+
+def test_a_new_site_is_found_soon():
+    listing = Listing(1)
+    known = KnownSites(listing, clock=lambda: listing.now)
+    ids = [site_of("S00"), site_of("S01")]
+    known.refresh(ids)
+    listing.names.append("S01")
+    listing.now = RETRY_S
+    known.refresh(ids)
+    assert [site.name for site in known.sites()] == ["S00", "S01"]
+    assert all(site.servers for site in known.sites())
