@@ -174,7 +174,7 @@ class ServerProcess:
             )
 
     def _open_local_port(self, closing: ExitStack, reader: SnapshotReader) -> None:
-        """Serve metrics, health and the status page on the address of `[metrics]`, if any."""
+        """Serve metrics, health and the status page, if `[metrics]` has an address."""
         metrics = self._config.metrics
         if metrics.listen is None:
             return
