@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from mqdssm.drivers.acknowledger import Acknowledger
 from mqdssm.drivers.authentication import Distrust, Verified, Verifier
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_store import MessageStore, is_recoverable
@@ -41,16 +42,6 @@ class ArrivingMessage(NamedTuple):
     on_settled: Callable[[bool], None] | None = None
 
 
-class Answering(Protocol):
-    """Sender of acknowledgements: `mqdssm.drivers.queue_manager.LocalQueueManager`."""
-
-    def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
-        """Store the acknowledgement that a message asked for.
-
-        Returns what sends it. Nothing is stored if the message asked for none.
-        """
-
-
 @dataclass(slots=True)
 class _Batch:
     """Accepted messages of one batch, and their follow-up work.
@@ -80,7 +71,7 @@ class MessageIntake:
 
     Args:
         find: finds the queue of a format name.
-        answering: sends acknowledgements.
+        acknowledger: sends acknowledgements.
         verifier: verifies signatures; None: there are no queues that want them.
         store: keeps recoverable messages; None: they are kept in memory.
         clock: seconds since 1970.
@@ -90,14 +81,14 @@ class MessageIntake:
     def __init__(
         self,
         find: Callable[[FormatName | None], LocalInbox | None],
-        answering: Answering,
+        acknowledger: Acknowledger,
         *,
         verifier: Verifier | None,
         store: MessageStore | None,
         clock: Callable[[], float],
         counts: EventCounts,
     ) -> None:
-        self._find, self._answering = find, answering
+        self._find, self._acknowledger = find, acknowledger
         self._verifier, self._store, self._clock, self._counts = verifier, store, clock, counts
 
     def process(self, arriving: Sequence[ArrivingMessage]) -> None:
@@ -134,14 +125,14 @@ class MessageIntake:
             log.info("a message is dropped: %s", verdict.value)
         elif isinstance(verdict, MessageClass):
             self._counts.add(f"refused: {verdict.name}")
-            batch.answers.append((message, self._answering.prepare(message, verdict)))
+            batch.answers.append((message, self._acknowledger.prepare(message, verdict)))
         elif verdict is not None:
             inbox, arrival = verdict
             batch.arrivals.append(verdict)
             batch.identifiers.add((inbox.queue.number, message.identifier))
             if store is not None and is_recoverable(message):
                 store.add_arrived(inbox.queue.number, arrival)
-            reached = self._answering.prepare(message, MessageClass.ACK_REACH_QUEUE)
+            reached = self._acknowledger.prepare(message, MessageClass.ACK_REACH_QUEUE)
             batch.answers.append((message, reached))
 
     def _examine(

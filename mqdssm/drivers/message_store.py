@@ -26,12 +26,14 @@ from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.packet_messages import message_of, packet_of
 from mqdssm.model.packets import UserPacket
 from mqdssm.model.replication import Service
-from mqdssm.model.transport import AuthenticationLevel, DeliveryGuarantee, Message, MessageId
+from mqdssm.model.transport import BODY_BYTES_MAX, AuthenticationLevel, DeliveryGuarantee, Message, MessageId
 from mqdssm.wire.keys import PublicKeys
 from mqdssm.wire.mqqb import decode_packet, encode_packet
 
 KNOWN_MAX: Final = 1_000_000
 """Identifiers of recoverable messages by which second copies are known: some 100 MB (decision T50)."""
+SURE_BYTES: Final = BODY_BYTES_MAX - (64 << 10)
+"""Octets of a body that fits into a packet with any headers."""
 _PRUNE_EVERY: Final = 1_000  # messages
 _VERSION: Final = 1
 _BUSY_S: Final = 5.0
@@ -285,6 +287,21 @@ def encode_message(message: Message) -> bytes:
     destination = message.destination
     host = Guid.of(destination.guid) if isinstance(destination, PrivateFormatName) else NULL_GUID
     return encode_packet(packet_of(message, queue_manager_address=host))
+
+
+def check_size(message: Message) -> None:
+    """Check that a message fits into a packet.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if len(message.body) > SURE_BYTES:
+        try:
+            encode_message(message)
+        except ValueError as error:
+            raise ValueError(
+                f"a body of {len(message.body)} octets is too long for a message: {error}"
+            ) from error
 
 
 def _key(identifier: MessageId) -> tuple[bytes, int]:

@@ -6,13 +6,14 @@ They hold messages of its programs, and acknowledgements.
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX
 from mqdssm.model.guid import Guid
+from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
 from mqdssm.model.transport import Message, is_acknowledgement
 
 Address: TypeAlias = str | Guid | IPv4Address | IPv6Address
@@ -200,3 +201,25 @@ class Outgoing:
         if number is not None:
             self._queues[address] = queue
         return number
+
+
+def address_of(name: FormatName) -> Address:
+    """Return the machine that a format name leads to.
+
+    Raises:
+        ValueError: messages cannot be sent to such a format name here.
+    """
+    match name:
+        case PrivateFormatName(guid=guid, journal=False):
+            return Guid.of(guid)
+        case DirectFormatName(
+            DirectProtocol.OS, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
+        ):
+            return address.casefold()
+        case DirectFormatName(
+            DirectProtocol.TCP, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
+        ):
+            return ip_address(address)
+    raise ValueError(
+        f"nothing can be sent to {name} here: private queues by DIRECT=OS, DIRECT=TCP or PRIVATE alone"
+    )

@@ -10,36 +10,39 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
-from ipaddress import ip_address
 from threading import Condition
 from typing import Final, Protocol
 
+from mqdssm.drivers.acknowledger import Acknowledger
 from mqdssm.drivers.authentication import Signer, Verifier
+from mqdssm.drivers.delivery_observers import DeliveryObserver, DeliveryObservers
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_intake import ArrivingMessage, MessageIntake
-from mqdssm.drivers.message_store import MessageStore, encode_message, is_recoverable
-from mqdssm.drivers.outgoing import LIMITS, Address, Outgoing, OutgoingLimits, QueuedMessage
+from mqdssm.drivers.message_store import MessageStore, check_size, is_recoverable
+from mqdssm.drivers.outgoing import (
+    LIMITS,
+    Address,
+    Outgoing,
+    OutgoingLimits,
+    QueuedMessage,
+    address_of,
+)
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import Guid
-from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
+from mqdssm.model.names import DirectFormatName, FormatName, PrivateFormatName
 from mqdssm.model.transport import (
-    BODY_BYTES_MAX,
     AuthenticationLevel,
     Message,
     MessageClass,
     MessageId,
-    acknowledgement,
 )
 
 log: Final = logging.getLogger(__name__)
 
 ARRIVING_MAX: Final = 64
 """Messages that arrive before the queue manager looks at them: a session's window ([MS-MQQB] 3.1.1.2)."""
-SURE_BYTES: Final = BODY_BYTES_MAX - (64 << 10)
-"""Octets of a body that fits into a packet with any headers."""
 RETRY_S: Final = 1.0
 """Seconds after which a machine that could not be reached is tried again."""
 
@@ -64,7 +67,6 @@ class QueueManagerSettings:
 
 
 DEFAULTS: Final = QueueManagerSettings()
-_INSECURE: Final = frozenset({MessageClass.NACK_BAD_DEST_QUEUE, MessageClass.NACK_BAD_SIGNATURE})
 
 
 class DeliveryState(Enum):
@@ -93,25 +95,6 @@ class QueueState:
     is_outgoing: bool
     messages: int
     octets: int
-
-
-class DeliveryObserver(Protocol):
-    """Observer of one message that is sent.
-
-    Its methods must not wait, and may be called from any thread.
-    """
-
-    def on_accepted(self, identifier: MessageId) -> None:
-        """Note the identifier of the message; called before anything else."""
-
-    def on_confirmed(self) -> None:
-        """Note that the queue manager of the destination has the message."""
-
-    def on_given_up(self, message_class: MessageClass | None) -> None:
-        """Note that the message was not sent.
-
-        The argument is the class of the acknowledgement that says why, if any.
-        """
 
 
 class MessageCarrier(Protocol):
@@ -182,13 +165,21 @@ class LocalQueueManager:
         self._awake = False
         self._refused = False
         self._numbers = numbers
-        self._observers: Final[dict[MessageId, DeliveryObserver]] = {}
+        self._observers: Final = DeliveryObservers()
         self._inboxes: Final[dict[int, LocalInbox]] = {}
         self._arriving: Final[deque[ArrivingMessage]] = deque()
         self._store = store
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts, self._forget)
+        self._acknowledger: Final = Acknowledger(
+            next_identifier=self._next_identifier,
+            enqueue=self._enqueue,
+            clock=clock,
+            store=store,
+            counts=self.counts,
+            insecure_nacks=settings.insecure_nacks,
+        )
         self._intake: Final = MessageIntake(
-            self._find, self, verifier=verifier, store=store, clock=clock, counts=self.counts
+            self._find, self._acknowledger, verifier=verifier, store=store, clock=clock, counts=self.counts
         )
         self._thread: Final = WorkerThread(self._work, f"queue manager {machine_name}", on_failure=self._stop)
 
@@ -234,7 +225,7 @@ class LocalQueueManager:
             raise ValueError(f"nobody verifies signatures for {queue.name} of {self._machine_name}")
         with self._lock:
             is_known = queue.number in self._inboxes
-        created = LocalInbox(queue, self._clock, self._leave)
+        created = LocalInbox(queue, self._clock, self._acknowledger.leave)
         for arrival in () if is_known or self._store is None else self._store.arrived(queue.number):
             if not created.put(arrival):
                 log.warning("queue %s is full: a stored message waits for the next start", queue.name)
@@ -282,8 +273,7 @@ class LocalQueueManager:
             observer: is told what becomes of the message, until it is confirmed or given up.
         """
         address = address_of(destination)
-        with self._lock:
-            identifier = MessageId(self._identifier, next(self._numbers))
+        identifier = self._next_identifier()
         complete = replace(
             message, identifier=identifier, sent_at=int(self._clock()), destination=destination
         )
@@ -291,17 +281,14 @@ class LocalQueueManager:
             if self._signer is None:
                 raise TransportError(f"queue manager {self._machine_name} has no key to sign with")
             complete = self._signer.sign(complete)
-        _check_size(complete)
-        if observer is not None:
-            observer.on_accepted(identifier)
-            with self._lock:
-                self._observers[identifier] = observer
+        check_size(complete)
         if self._store is not None and is_recoverable(complete):
             self._store.add_sent(complete)
+        if observer is not None:
+            self._observers.add(identifier, observer)
         if not self._enqueue(address, complete):
             self._forget(complete)
-            with self._lock:
-                self._observers.pop(identifier, None)
+            self._observers.remove(identifier)
             raise TransportError(f"too many messages wait at {self._machine_name}, or it is closed")
         return identifier
 
@@ -372,10 +359,8 @@ class LocalQueueManager:
         """Remove a message that was in flight and can never be sent."""
         with self._lock:
             self._outgoing.release(queued)
-            observer = self._observers.pop(queued.message.identifier, None)
         self._forget(queued.message)
-        if observer is not None:
-            observer.on_given_up(None)
+        self._observers.give_up(queued.message.identifier, None)
 
     def take_back(self, messages: Iterable[QueuedMessage]) -> None:
         """Queue messages that were in flight again, in their old places."""
@@ -388,65 +373,11 @@ class LocalQueueManager:
 
         Nothing is sent if it asked for none.
         """
-        try:
-            send = self.prepare(message, message_class)
-        except TransportError as error:
-            self.counts.add("given up: acknowledgement")
-            log.warning("%s cannot acknowledge a message: %s", self._machine_name, error)
-        else:
-            send()
+        self._acknowledger.acknowledge(message, message_class)
 
-    def prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
-        """Store the acknowledgement that a message asked for.
-
-        Returns what sends it. Nothing is stored if the message asked for none.
-
-        Raises:
-            TransportError: it cannot be stored, or has no number.
-        """
-        ack = acknowledgement(message, message_class)
-        target = message.administration_queue
-        if ack is None or target is None or not self._may_send(message_class):
-            return _do_nothing
-        try:
-            address = address_of(target)
-        except ValueError:  # a queue that cannot be reached from here
-            return _do_nothing
+    def _next_identifier(self) -> MessageId:
         with self._lock:
-            number = next(self._numbers)
-        sent = replace(
-            ack,
-            identifier=MessageId(self._identifier, number),
-            sent_at=int(self._clock()),
-            destination=target,
-        )
-        if self._store is not None and is_recoverable(sent):
-            self._store.add_sent(sent)
-        return partial(self._send_prepared, address, sent)
-
-    def _send_prepared(self, address: Address, acknowledgement: Message) -> None:
-        if not self._enqueue(address, acknowledgement):
-            self._forget(acknowledgement)
-
-    def _leave(self, queue: LocalQueue, message: Message, message_class: MessageClass) -> None:
-        """Remove a message that leaves its queue from the store, and acknowledge it.
-
-        Raises:
-            TransportError: a message that a program receives cannot be removed.
-        """
-        if self._store is None or not is_recoverable(message):
-            self.acknowledge(message, message_class)
-            return
-        try:
-            with self._store.transaction():
-                self._store.remove_arrived(queue.number, message.identifier)
-                send = self.prepare(message, message_class)
-        except TransportError as error:
-            if message_class is MessageClass.ACK_RECEIVE:
-                raise
-            log.warning("a message stays in the store of %s: %s", self._machine_name, error)
-        else:
-            send()
+            return MessageId(self._identifier, next(self._numbers))
 
     def _forget(self, message: Message) -> None:
         """Remove a sent message from the store, soon."""
@@ -469,9 +400,6 @@ class LocalQueueManager:
         if self._on_work is not None:
             self._on_work()
         self._lock.notify_all()
-
-    def _may_send(self, message_class: MessageClass) -> bool:
-        return self._settings.insecure_nacks or message_class not in _INSECURE
 
     def _enqueue(self, address: Address, message: Message) -> bool:
         with self._lock:
@@ -574,19 +502,13 @@ class LocalQueueManager:
 
         The report goes to its observer and its administration queue.
         """
-        with self._lock:
-            observer = self._observers.pop(message.identifier, None)
-        if observer is not None:
-            observer.on_given_up(message_class)
+        self._observers.give_up(message.identifier, message_class)
         self.acknowledge(message, message_class)
         self._forget(message)
 
     def _report_confirmed(self, message: Message) -> None:
         self._forget(message)
-        with self._lock:
-            observer = self._observers.pop(message.identifier, None)
-        if observer is not None:
-            observer.on_confirmed()
+        self._observers.confirm(message.identifier)
 
     def _find(self, name: FormatName | None) -> LocalInbox | None:
         """Find the queue of a format name, if it is a queue of this machine.
@@ -610,40 +532,3 @@ class LocalQueueManager:
                     if queue.casefold() == inbox.queue.name.casefold():
                         return inbox
         return None
-
-
-def _check_size(message: Message) -> None:
-    """Raise ValueError if a message does not fit into a packet."""
-    if len(message.body) > SURE_BYTES:
-        try:
-            encode_message(message)
-        except ValueError as error:
-            raise ValueError(
-                f"a body of {len(message.body)} octets is too long for a message: {error}"
-            ) from error
-
-
-def _do_nothing() -> None:
-    """Send nothing: no acknowledgement was requested."""
-
-
-def address_of(name: FormatName) -> Address:
-    """Return the machine that a format name leads to.
-
-    Raises:
-        ValueError: messages cannot be sent to such a format name here.
-    """
-    match name:
-        case PrivateFormatName(guid=guid, journal=False):
-            return Guid.of(guid)
-        case DirectFormatName(
-            DirectProtocol.OS, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
-        ):
-            return address.casefold()
-        case DirectFormatName(
-            DirectProtocol.TCP, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
-        ):
-            return ip_address(address)
-    raise ValueError(
-        f"nothing can be sent to {name} here: private queues by DIRECT=OS, DIRECT=TCP or PRIVATE alone"
-    )

@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 
 from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
-from mqdssm.drivers.outgoing import Address
-from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings, address_of
+from mqdssm.drivers.outgoing import Address, address_of
+from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import Inbox, LocalQueue
