@@ -1,4 +1,4 @@
-"""Observers of messages that a queue manager sends: programs that want to know what becomes of them."""
+"""Observers of sent messages: programs that want to know what becomes of them."""
 
 from threading import Lock
 from typing import Final, Protocol
