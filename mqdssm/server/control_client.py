@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
+from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
     ConfigError,
     DirectoryError,
@@ -171,6 +172,26 @@ class ControlClient:
         if not isinstance(reply, protocol.AdmissionReply):
             raise self._unexpected(reply)
         return reply
+
+    def change_role(self, machine_name: str, role: Role | None) -> None:
+        """Give a machine another role; see `RoleRequest`.
+
+        Raises:
+            DirectoryError: the server refuses, or the outcome is unknown.
+            ValueError: the machine cannot have the role.
+        """
+        task = f"give {machine_name} another role"
+        self._perform(protocol.RoleRequest(machine_name=machine_name, role=role), task)
+
+    def name_psc(self, site: str, machine_name: str) -> None:
+        """Let the PEC name another PSC of a site, whose PSC is lost for good.
+
+        Raises:
+            DirectoryError: the server refuses, or the outcome is unknown.
+            ValueError: the machine belongs to another site.
+        """
+        request = protocol.SitePscRequest(site=site, machine_name=machine_name)
+        self._perform(request, f"name {machine_name} as the PSC of {site}")
 
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""

@@ -94,6 +94,32 @@ class ResynchronizeRequest(_Document):
     partition: UUID
 
 
+class RoleRequest(_Document):
+    """Request to give a machine another role; the reply is an `OutcomeReply`.
+
+    The request goes to the owner of the partition that changes (docs/directory-servers.md).
+
+    Attributes:
+        machine_name: the machine.
+        role: PEC hands the enterprise over to a PSC, PSC a site to a BSC; None: no directory server any more.
+    """
+
+    request: Literal["role"] = "role"
+    machine_name: str = Field(min_length=1, max_length=256)
+    role: Role | None
+
+
+class SitePscRequest(_Document):
+    """Request to the PEC to name another PSC of a site, whose PSC is lost for good.
+
+    The reply is an `OutcomeReply`.
+    """
+
+    request: Literal["site-psc"] = "site-psc"
+    site: str = Field(min_length=1, max_length=256)
+    machine_name: str = Field(min_length=1, max_length=256)
+
+
 class HostRequest(_Document):
     """Request to remember the address of a machine; the reply is an `OutcomeReply`."""
 
@@ -141,6 +167,8 @@ Request = (
     | TakeOverRequest
     | NameAuthorityRequest
     | ResynchronizeRequest
+    | RoleRequest
+    | SitePscRequest
     | HostRequest
     | AdmissionRequest
     | ServerStopRequest

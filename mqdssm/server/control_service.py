@@ -15,7 +15,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
-from mqdssm.server.object_changes import change_of
+from mqdssm.server.object_changes import RequestedChange, change_of
+from mqdssm.server.role_changes import role_change, site_psc_change
 from mqdssm.server.snapshot import ServerSnapshot
 
 log: Final = logging.getLogger(__name__)
@@ -74,19 +75,15 @@ class ControlService:
             case protocol.StatusRequest():
                 return protocol.StatusReply(snapshot=self._snapshot())
             case protocol.ObjectChangeRequest():
-                return self._change(request)
-            case protocol.TakeOverRequest(partition=partition):
-                return self._ask(lambda number: do.TakeOver(request=number, partition_id=Guid.of(partition)))
-            case protocol.ResynchronizeRequest(partition=partition):
-                return self._ask(
-                    lambda number: do.Resynchronize(request=number, partition_id=Guid.of(partition))
-                )
-            case protocol.NameAuthorityRequest(partition=partition, machine_name=name):
-                return self._ask(
-                    lambda number: do.NameAuthority(
-                        request=number, partition_id=Guid.of(partition), machine_name=name
-                    )
-                )
+                return self._change(change_of(request, self._server.store.lookup))
+            case protocol.RoleRequest():
+                return self._change(role_change(request, self._server.store.lookup))
+            case protocol.SitePscRequest():
+                return self._change(site_psc_change(request, self._server.store.lookup))
+            case (
+                protocol.TakeOverRequest() | protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest()
+            ):
+                return self._ask(request)
             case protocol.HostRequest():
                 return self._add_host(request)
             case protocol.AdmissionRequest():
@@ -104,8 +101,7 @@ class ControlService:
         self._hosts.add(request.machine_name, request.machine_id, request.address)
         return protocol.OutcomeReply(status=0)
 
-    def _change(self, request: protocol.ObjectChangeRequest) -> protocol.OutcomeReply:
-        change = change_of(request, self._server.store.lookup)
+    def _change(self, change: RequestedChange) -> protocol.OutcomeReply:
         outcome = self._server.driver.change(
             command=change.command,
             object_type=change.object_type,
@@ -116,8 +112,23 @@ class ControlService:
         )
         return _reply(outcome)
 
-    def _ask(self, make: Callable[[int], do.Event]) -> protocol.OutcomeReply:
-        return _reply(self._server.driver.ask(make))
+    def _ask(
+        self,
+        request: protocol.TakeOverRequest | protocol.ResynchronizeRequest | protocol.NameAuthorityRequest,
+    ) -> protocol.OutcomeReply:
+        """Pass an operator's request for a partition to the engine."""
+        partition = Guid.of(request.partition)
+
+        def event(number: int) -> do.Event:
+            match request:
+                case protocol.TakeOverRequest():
+                    return do.TakeOver(request=number, partition_id=partition)
+                case protocol.ResynchronizeRequest():
+                    return do.Resynchronize(request=number, partition_id=partition)
+                case protocol.NameAuthorityRequest(machine_name=name):
+                    return do.NameAuthority(request=number, partition_id=partition, machine_name=name)
+
+        return _reply(self._server.driver.ask(event))
 
 
 def _reply(outcome: ObjectOutcome) -> protocol.OutcomeReply:

@@ -1,4 +1,4 @@
-"""``mqdssm enterprise``: make the directory servers of an enterprise."""
+"""``mqdssm enterprise``: make directory servers, and change their roles."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.server.control import control_client
+from mqdssm.cli.server.roles import add_role_commands
 
 app = typer.Typer(
     add_completion=False, help="Make the directory servers of an enterprise.", no_args_is_help=True
@@ -152,6 +153,8 @@ command_app(
     connects=False,
     examples=("mqdssm enterprise add-host PSC02 10.0.0.8:1801 --through psc/control.sock",),
 )
+
+add_role_commands(app)
 
 
 @app.callback()

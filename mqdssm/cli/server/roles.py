@@ -1,0 +1,289 @@
+"""Commands of ``mqdssm enterprise`` that change roles of directory servers.
+
+The moves are those of docs/directory-servers.md, "Changing roles".
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mqdssm.cli.exits import UsageProblem
+from mqdssm.cli.run import Command, CommandRun, command_app, usage_problems
+from mqdssm.cli.server.control import control_client
+
+if TYPE_CHECKING:
+    from mqdssm.engines.replication.settings import Role
+    from mqdssm.server.snapshot import PartitionSnapshot, ServerSnapshot
+
+Server = Annotated[
+    Path, typer.Option("--server", metavar="SOCKET", help="Control socket of the directory server that acts.")
+]
+SiteOption = Annotated[str, typer.Option("--site", metavar="NAME", help="The partition of this site.")]
+Enterprise = Annotated[bool, typer.Option("--enterprise", help="The partition of the enterprise.")]
+Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="Machine of the other server.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and print the steps, and change nothing.")]
+
+
+def take_over(
+    run: CommandRun,
+    *,
+    server: Server,
+    site: SiteOption = "",
+    enterprise: Enterprise = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a server the owner of a partition whose owner is lost for good.
+
+    Changes that the lost server acknowledged and did not send are lost. A site is taken over by one of its
+    BSCs, the enterprise by a PSC.
+    """
+    with control_client(server) as client:
+        snapshot = client.status()
+        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        own = snapshot.machine_name
+        _require(not partition.is_ours, f"{own} owns the partition of {partition.label} already")
+        step = f"{own} becomes the owner of {partition.label} in place of {partition.owner or 'nobody'}"
+        if partition.is_enterprise:
+            afterwards = [
+                f"at every other PSC: mqdssm enterprise name-authority --enterprise --machine {own}"
+            ]
+        else:
+            afterwards = [f"at the PEC: mqdssm enterprise name-psc --site {site} --machine {own}"]
+        afterwards.append(_ROLE_IN_FILE.format(own, "PEC" if partition.is_enterprise else "PSC"))
+        _perform(
+            run, [step], afterwards, dry_run=dry_run, act=lambda: client.take_over(partition.partition_id)
+        )
+
+
+def name_authority(
+    run: CommandRun,
+    *,
+    server: Server,
+    machine: Machine,
+    site: SiteOption = "",
+    enterprise: Enterprise = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a server accept another one as the owner of a partition.
+
+    If the server owns the partition itself, it steps down, and copies everything from the other server.
+    """
+    with control_client(server) as client:
+        snapshot = client.status()
+        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        own = snapshot.machine_name
+        _require(machine.casefold() != own.casefold(), f"{own} itself is named: use take-over")
+        step = f"{own} accepts {machine} as the owner of {partition.label}"
+        if partition.is_ours:
+            step += ", steps down, and copies the partition from there"
+        _perform(
+            run,
+            [step],
+            [],
+            dry_run=dry_run,
+            act=lambda: client.name_authority(partition.partition_id, machine),
+        )
+
+
+def resynchronize(
+    run: CommandRun,
+    *,
+    server: Server,
+    site: SiteOption = "",
+    enterprise: Enterprise = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Begin a full synchronization of a replica from the owner of its partition."""
+    with control_client(server) as client:
+        snapshot = client.status()
+        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        own = snapshot.machine_name
+        _require(
+            not partition.is_ours, f"{own} owns the partition of {partition.label}: nobody has it better"
+        )
+        step = f"{own} copies all objects of {partition.label} from {partition.owner}"
+        afterwards = ["mqdssm status shows NORMAL as the partition's state when it is done"]
+        _perform(
+            run, [step], afterwards, dry_run=dry_run, act=lambda: client.resynchronize(partition.partition_id)
+        )
+
+
+def hand_over(
+    run: CommandRun,
+    *,
+    server: Server,
+    machine: Machine,
+    enterprise: Enterprise = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Hand a partition over to another server that runs.
+
+    The PSC of a site hands the site over to one of its BSCs, and becomes a BSC. With --enterprise the PEC
+    hands the enterprise over to a PSC, and becomes a PSC. Nothing is lost.
+    """
+    from mqdssm.engines.replication.settings import Role
+
+    role = Role.PEC if enterprise else Role.PSC
+    with control_client(server) as client:
+        snapshot = client.status()
+        own = snapshot.machine_name
+        site = "" if enterprise else snapshot.site_name
+        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        _require(
+            partition.is_ours, f"{own} does not own {partition.label}: ask {partition.owner or 'its owner'}"
+        )
+        former_role = Role.PSC if enterprise else Role.BSC
+        _require(
+            machine.casefold() in _machines(snapshot, former_role, "" if enterprise else site),
+            f"{machine} is no {'PSC' if enterprise else f'BSC of {site}'} that {own} knows",
+        )
+        step = f"{own} hands {partition.label} over to {machine}, which becomes the {role.value}"
+        afterwards = [
+            _ROLE_IN_FILE.format(machine, role.value),
+            _ROLE_IN_FILE.format(own, "PSC" if enterprise else f'BSC", psc_name = "{machine}'),
+        ]
+        _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.change_role(machine, role))
+
+
+def demote(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun = False) -> None:
+    """Make a BSC an ordinary machine; the PSC of its site acts."""
+    from mqdssm.engines.replication.settings import Role
+
+    with control_client(server) as client:
+        snapshot = client.status()
+        _require(
+            machine.casefold() in _machines(snapshot, Role.BSC, snapshot.site_name),
+            f"{machine} is no BSC of {snapshot.site_name}, the site of {snapshot.machine_name}",
+        )
+        step = f"{machine} is no directory server any more, and receives no further changes"
+        afterwards = [f"stop the server of {machine}, and remove its folder"]
+        _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.change_role(machine, None))
+
+
+def name_psc(
+    run: CommandRun,
+    *,
+    server: Server,
+    site: Annotated[str, typer.Option("--site", metavar="NAME", help="The site.")],
+    machine: Machine,
+    dry_run: DryRun = False,
+) -> None:
+    """Let the PEC name another PSC of a site.
+
+    That server has taken the site over before.
+    """
+    from mqdssm.engines.replication.settings import Role
+
+    with control_client(server) as client:
+        snapshot = client.status()
+        _require(snapshot.role is Role.PEC, f"{snapshot.machine_name} is not the PEC: ask the PEC")
+        step = f"the PEC names {machine} as the PSC of {site}"
+        _perform(run, [step], [], dry_run=dry_run, act=lambda: client.name_psc(site, machine))
+
+
+def remove_site(
+    run: CommandRun,
+    *,
+    server: Server,
+    site: Annotated[str, typer.Option("--site", metavar="NAME", help="The site.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Remove a site that has no objects left; the PEC acts.
+
+    Delete the queues and machines of the site at its PSC before, the PSC's own machine last.
+    """
+    from mqdssm.engines.replication.settings import Role
+    from mqdssm.model.elements import Site
+
+    with control_client(server) as client:
+        snapshot = client.status()
+        _require(snapshot.role is Role.PEC, f"{snapshot.machine_name} is not the PEC: ask the PEC")
+        _require(site.casefold() != snapshot.site_name.casefold(), f"{site} is the site of the PEC itself")
+        step = f"the PEC deletes the site {site}, and every server forgets its partition"
+        afterwards = [f"stop the servers of {site}, and remove their folders"]
+        _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.delete(Site(name=site)))
+
+
+_ROLE_IN_FILE = 'in server.toml of {}, before its next start: role = "{}"'
+
+
+def add_role_commands(group: typer.Typer) -> None:
+    """Add the commands of this module to a group."""
+    here = "--server control.sock"
+    examples: dict[Command, str] = {
+        take_over: f"take-over --site Paris {here}",
+        name_authority: f"name-authority --enterprise --machine PSC01 {here}",
+        resynchronize: f"resynchronize --site Paris {here}",
+        hand_over: f"hand-over --machine BSC01 {here}",
+        demote: f"demote --machine BSC01 {here}",
+        name_psc: f"name-psc --site Paris --machine BSC01 {here}",
+        remove_site: f"remove-site --site Paris {here}",
+    }
+    for function, words in examples.items():
+        command_app(
+            function,
+            group=group,
+            name=words.partition(" ")[0],
+            connects=False,
+            examples=(f"mqdssm enterprise {words}",),
+        )
+
+
+def _partition(snapshot: "ServerSnapshot", site: str, *, is_enterprise: bool) -> "PartitionSnapshot":
+    """Return the partition that the options name.
+
+    Raises:
+        UsageProblem: not exactly one is named, or the server does not have it.
+    """
+    if bool(site) is is_enterprise:
+        raise UsageProblem("name one partition: --site NAME or --enterprise")
+    for partition in snapshot.partitions:
+        is_of_site = partition.site_name.casefold() == site.casefold()
+        if partition.is_enterprise is is_enterprise and (is_enterprise or is_of_site):
+            return partition
+    names = ", ".join(sorted(partition.label for partition in snapshot.partitions))
+    raise UsageProblem(
+        f"{snapshot.machine_name} has no partition of {site or 'the enterprise'}: it has {names}"
+    )
+
+
+def _machines(snapshot: "ServerSnapshot", role: "Role", site_name: str) -> set[str]:
+    """Return the machines with a role, of a site or of all sites."""
+    return {
+        server.machine_name.casefold()
+        for site in snapshot.sites
+        if not site_name or site.name.casefold() == site_name.casefold()
+        for server in site.servers
+        if server.role is role
+    }
+
+
+def _require(condition: bool, problem: str) -> None:
+    """Raise GenericDirectoryError with a problem unless a condition holds."""
+    from mqdssm.errors import GenericDirectoryError
+
+    if not condition:
+        raise GenericDirectoryError(f"{problem}; nothing was changed")
+
+
+def _perform(
+    run: CommandRun,
+    steps: Sequence[str],
+    afterwards: Sequence[str],
+    *,
+    dry_run: bool,
+    act: Callable[[], None],
+) -> None:
+    """Perform a change unless it is a dry run.
+
+    The steps are printed, and what is to be done afterwards.
+    """
+    if not dry_run:
+        with usage_problems():
+            act()
+    words = "would do" if dry_run else "done"
+    lines = [f"{words}: {step}" for step in steps] + [f"then: {text}" for text in afterwards]
+    document = {"dry_run": dry_run, "steps": list(steps), "afterwards": list(afterwards)}
+    run.output.answer(document, *lines)

@@ -1,0 +1,100 @@
+"""Changes of the roles of directory servers, as changes of objects.
+
+The role of a machine is PROPID_QM_SERVICE of its object. The enterprise names its PEC, and a site its PSC.
+"""
+
+from typing import Final
+
+from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import ObjectNotFound
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import is_failure
+from mqdssm.model.messages import Command, Properties
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.server.config import SERVICES
+from mqdssm.server.control_protocol import RoleRequest, SitePscRequest
+from mqdssm.server.object_changes import LookUp, RequestedChange
+
+_SERVERS: Final = Service.PSC | Service.PEC
+
+
+def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
+    """Return the change of an object that gives a machine another role.
+
+    Args:
+        request: the machine and the role.
+        look_up: performs a reading operation of the store.
+
+    Raises:
+        ObjectNotFound: no such machine, or no enterprise.
+        ValueError: the machine cannot have the role.
+        DirectoryError: the directory cannot be read.
+    """
+    machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
+    if request.role is Role.PEC:
+        if not _service(machine) & _SERVERS:
+            raise ValueError(f"{request.machine_name} is no PSC: only a PSC becomes the PEC")
+        listed = look_up(ops.ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID))
+        objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
+        if not objects:
+            raise ObjectNotFound("the directory of this server has no enterprise")
+        named = (Propid.E_PECNAME, request.machine_name)
+        return _update(ObjectType.ENTERPRISE, objects[0], PEC_PARTITION_ID, (named,))
+    service = Service.NONE if request.role is None else SERVICES[request.role]
+    if request.role is None and _service(machine) & _SERVERS:
+        raise ValueError(
+            f"{request.machine_name} is the PSC of its site: hand the site over first, or remove the site"
+        )
+    if machine.partition_id is None:
+        raise ObjectNotFound(f"the directory of this server has no site of {request.machine_name}")
+    return _update(ObjectType.MACHINE, machine, machine.partition_id, ((Propid.QM_SERVICE, int(service)),))
+
+
+def site_psc_change(request: SitePscRequest, look_up: LookUp) -> RequestedChange:
+    """Return the change of a site that names another PSC and its key.
+
+    Args:
+        request: the site and the machine.
+        look_up: performs a reading operation of the store.
+
+    Raises:
+        ObjectNotFound: no such site or machine.
+        ValueError: the machine belongs to another site.
+        DirectoryError: the directory cannot be read.
+    """
+    site = _read(look_up, ObjectType.SITE, request.site)
+    machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
+    if machine.partition_id != site.identifier:
+        raise ValueError(f"{request.machine_name} is no machine of {request.site}")
+    properties: Properties = ((Propid.S_PSC, request.machine_name),)
+    key = dict(machine.properties or ()).get(Propid.QM_SIGN_PK)
+    if isinstance(key, bytes) and key:
+        properties += ((Propid.S_PSC_SIGNPK, key),)
+    return _update(ObjectType.SITE, site, PEC_PARTITION_ID, properties)
+
+
+def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead:
+    read = look_up(ops.ReadObject(object_type=object_type, path_name=name))
+    if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
+        raise ObjectNotFound(f"the directory of this server has no {object_type.spec_name} {name}")
+    return read
+
+
+def _service(machine: ops.ObjectRead) -> Service:
+    value = dict(machine.properties or ()).get(Propid.QM_SERVICE)
+    return Service(value if isinstance(value, int) else 0)
+
+
+def _update(
+    object_type: ObjectType, read: ops.ObjectRead, partition_id: Guid, properties: Properties
+) -> RequestedChange:
+    return RequestedChange(
+        command=Command.UPDATE,
+        object_type=object_type,
+        partition_id=partition_id,
+        path_name=None,
+        identifier=read.identifier,
+        properties=properties,
+    )

@@ -1,0 +1,151 @@
+"""``mqdssm enterprise``: changes of the roles of directory servers at work, through their control sockets."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from support.replication.live_servers import Enterprise, LiveServer, pec_with_site, site_of, with_controller
+from support.replication.queue_managers import wait_until
+
+from mqdssm.engines.replication.settings import Role
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.server.control_client import ControlClient
+from mqdssm.server.control_server import ControlServer
+from mqdssm.server.control_service import ControlService
+from mqdssm.server.snapshot_reader import SnapshotReader
+
+SITE1 = site_of("Site1")
+
+
+class Operated:
+    """An enterprise of a PEC, PSC1 and BSC1, whose servers have control sockets."""
+
+    def __init__(self, folder, stack: ExitStack) -> None:
+        self.enterprise = Enterprise()
+        stack.callback(self.enterprise.close)
+        pec_with_site(self.enterprise)
+        with_controller(self.enterprise)
+        psc = self.enterprise.servers["PSC1"]
+        assert psc.create_machine("BSC1", "Site1", Service.BSC).status == Hresult.MQ_OK
+        self.enterprise.server("BSC1", Role.BSC, "Site1", psc="PSC1")
+        self.enterprise.wait_equal("PEC", "PSC1", "BSC1", partition_id=SITE1)
+        self.servers = self.enterprise.servers
+        self.folder = folder
+        for name, live in self.servers.items():
+            service = ControlService(live.server, SnapshotReader(live.server).read, lambda: None)
+            stack.enter_context(ControlServer(folder / name, service))
+
+    def at(self, name: str) -> tuple[str, str]:
+        """Return the option for the control socket of a server."""
+        return "--server", str(self.folder / name)
+
+    def owner(self, partition_id=SITE1) -> list[str]:
+        """Return the servers that own a partition."""
+        return [name for name, live in self.servers.items() if owns(live, partition_id)]
+
+
+def owns(live: LiveServer, partition_id) -> bool:
+    partitions = live.driver.status().partitions
+    return any(part.partition_id == partition_id and part.is_owned for part in partitions)
+
+
+@pytest.fixture
+def operated(tmp_path) -> Iterator[Operated]:
+    with ExitStack() as stack:
+        yield Operated(tmp_path, stack)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_site_is_handed_over_and_the_old_psc_is_demoted(alone, operated):
+    words = ("enterprise", "hand-over", "--machine", "BSC1", *operated.at("PSC1"))
+    plan = alone.json(*words, "--dry-run")
+    assert (plan["dry_run"], operated.owner()) == (True, ["PSC1"])
+    assert plan["steps"] == ["PSC1 hands Site1 over to BSC1, which becomes the PSC"]
+    assert 'role = "BSC", psc_name = "BSC1"' in plan["afterwards"][1]
+    shown = alone(*words).stdout
+    assert shown.startswith("done: PSC1 hands Site1 over")
+    wait_until(lambda: operated.owner() == ["BSC1"])
+    assert "does not own Site1" in alone(*words, code=6).stderr
+    operated.enterprise.wait_equal("PEC", "PSC1", "BSC1", partition_id=SITE1)
+    assert (
+        "no BSC of Site1"
+        in alone("enterprise", "demote", "--machine", "X", *operated.at("BSC1"), code=6).stderr
+    )
+    assert (
+        "no BSC of Site0"
+        in alone("enterprise", "demote", "--machine", "PSC1", *operated.at("PEC"), code=6).stderr
+    )
+
+
+def test_a_bsc_becomes_an_ordinary_machine(alone, operated):
+    psc = operated.at("PSC1")
+    alone("enterprise", "demote", "--machine", "BSC1", *psc)
+    wait_until(lambda: not [one for one in operated.servers["PSC1"].driver.status().neighbors if one.is_bsc])
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_the_enterprise_is_handed_to_a_psc(alone, operated):
+    refused = alone(
+        "enterprise", "hand-over", "--enterprise", "--machine", "BSC1", *operated.at("PEC"), code=6
+    )
+    assert "BSC1 is no PSC that PEC knows" in refused.stderr
+    alone("enterprise", "hand-over", "--enterprise", "--machine", "PSC1", *operated.at("PEC"))
+    wait_until(lambda: operated.owner(PEC_PARTITION_ID) == ["PSC1"])
+
+
+def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):
+    """The order of docs/directory-servers.md: take over, name the PSC at the PEC."""
+    operated.servers.pop("PSC1").stop()
+    take_over = ("enterprise", "take-over", "--site", "Site1", *operated.at("BSC1"))
+    plan = alone.json(*take_over, "--dry-run")
+    assert plan["steps"] == ["BSC1 becomes the owner of Site1 in place of PSC1"]
+    assert "name-psc --site Site1 --machine BSC1" in plan["afterwards"][0]
+    alone(*take_over)
+    wait_until(lambda: operated.owner() == ["BSC1"])
+    assert "owns the partition of Site1 already" in alone(*take_over, code=6).stderr
+    name_psc = ("enterprise", "name-psc", "--site", "Site1", "--machine", "BSC1")
+    assert "is not the PEC" in alone(*name_psc, *operated.at("BSC1"), code=6).stderr
+    alone(*name_psc, *operated.at("PEC"))
+    operated.enterprise.wait_equal("PEC", "BSC1", partition_id=SITE1)
+    operated.enterprise.wait_equal("PEC", "BSC1", partition_id=PEC_PARTITION_ID)
+
+
+def test_a_replica_copies_its_partition_anew_and_believes_its_operator(alone, operated):
+    bsc = operated.at("BSC1")
+    alone("enterprise", "resynchronize", "--site", "site1", *bsc)
+    operated.enterprise.wait_equal("PSC1", "BSC1", partition_id=SITE1)
+    assert (
+        "nobody has it better"
+        in alone("enterprise", "resynchronize", "--site", "Site1", *operated.at("PSC1"), code=6).stderr
+    )
+    authority = ("enterprise", "name-authority", "--site", "Site1")
+    alone(*authority, "--machine", "PSC1", *bsc)
+    assert "use take-over" in alone(*authority, "--machine", "bsc1", *bsc, code=6).stderr
+    plan = alone.json(*authority, "--machine", "BSC1", "--dry-run", *operated.at("PSC1"))
+    assert plan["steps"] == [
+        "PSC1 accepts BSC1 as the owner of Site1, steps down, and copies the partition from there"
+    ]
+    assert operated.owner() == ["PSC1"]
+
+
+def test_partitions_and_sites_that_cannot_be_meant(alone, operated):
+    pec = operated.at("PEC")
+    for options in ((), ("--site", "Site1", "--enterprise")):
+        assert "name one partition" in alone("enterprise", "take-over", *options, *pec, code=2).stderr
+    assert "it has Site0" in alone("enterprise", "take-over", "--site", "Rome", *pec, code=2).stderr
+    remove = ("enterprise", "remove-site", "--site")
+    assert "site of the PEC itself" in alone(*remove, "Site0", *pec, code=6).stderr
+    assert "is not the PEC" in alone(*remove, "Site1", *operated.at("PSC1"), code=6).stderr
+    alone(*remove, "Rome", *pec, code=4)
+    assert "MQ_ERROR" in alone(*remove, "Site1", *pec, code=6).stderr, "it has objects"
+
+
+def test_roles_that_a_machine_cannot_have(operated):
+    with ControlClient(operated.folder / "PEC") as client:
+        with pytest.raises(ValueError, match="BSC1 is no PSC"):
+            client.change_role("BSC1", Role.PEC)
+        with pytest.raises(ValueError, match="PSC1 is the PSC of its site"):
+            client.change_role("PSC1", None)
+        with pytest.raises(ValueError, match="BSC1 is no machine of Site0"):
+            client.name_psc("Site0", "BSC1")
