@@ -2,11 +2,13 @@
 
 import contextlib
 import errno
+import json
 import logging
 import logging.handlers
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +80,21 @@ class _RedactingFormatter(logging.Formatter):
         return visible_lines(super().formatException(ei))
 
 
+class _JsonFormatter(_RedactingFormatter):
+    """Formatter that makes a record a JSON document in one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        document = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact(record.getMessage()),
+        }
+        if record.exc_info:
+            document["traceback"] = redact(self.formatException(record.exc_info))
+        return json.dumps(document, ensure_ascii=True)
+
+
 class _LogFile(logging.handlers.RotatingFileHandler):
     """Log file; a write error is reported once and does not fail the run."""
 
@@ -126,6 +143,35 @@ def recording(*, debug: bool) -> Iterator[None]:
         for handler in [handler for handler in logger.handlers if handler not in handlers]:
             logger.removeHandler(handler)
             handler.close()
+
+
+def to_stderr(*, is_json: bool) -> None:
+    """Print all warnings of this run with their times.
+
+    It is for commands that run for long.
+
+    Args:
+        is_json: one JSON document in each line, with time, level, logger and message.
+    """
+    logger = logging.getLogger(_ROOT)
+    console_handlers = [handler for handler in logger.handlers if _is_console(handler)]
+    is_debug = not any(isinstance(handler, _Told) for handler in console_handlers)
+    if is_debug and not is_json:
+        return  # everything is printed already
+    for handler in console_handlers:
+        logger.removeHandler(handler)
+    console_handler = logging.StreamHandler(sys.stderr)
+    console_handler.setLevel(logging.DEBUG if is_debug else logging.WARNING)
+    console_handler.setFormatter(_JsonFormatter() if is_json else _FORMAT)
+    if not is_debug:  # the command line prints its errors itself
+        console_handler.addFilter(lambda record: not record.name.startswith(f"{_ROOT}.cli."))
+    logger.addHandler(console_handler)
+
+
+def _is_console(handler: logging.Handler) -> bool:
+    return isinstance(handler, _Told) or (
+        type(handler) is logging.StreamHandler and handler.formatter is _FORMAT
+    )
 
 
 def to_file(file: Path | None) -> None:

@@ -7,11 +7,12 @@ import json
 import re
 import tomllib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeGuard
 from uuid import UUID
 
 from pydantic import (
@@ -25,11 +26,14 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from mqdssm.directory.log_in import Authentication, TlsMode
 from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.name_resolution import SocketAddress
+from mqdssm.drivers.tcp_network import TcpSettings
 from mqdssm.engines.replication.settings import Role, Settings
+from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKeys
 
@@ -39,7 +43,29 @@ SERVICES: Final = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Servi
 _FIXED: Final = frozenset(
     {"machine_name", "machine_id", "site_id", "role", "pec_name", "psc_name", "restored"}
 )
-_TIMERS: Final = frozenset(field.name for field in fields(Settings)) - _FIXED
+_ENGINE: Final = frozenset(field.name for field in fields(Settings)) - _FIXED
+_CARRIER: Final = frozenset(
+    {"connections_max", "connections_of_address_max", "neighbors_max", "pending_bytes_max", "flush_s"}
+)
+_SESSION: Final = frozenset(
+    {
+        "initialization_s",
+        "cleanup_s",
+        "retry_connect_s",
+        "retry_connect_max_s",
+        "ack_wait_s",
+        "ack_send_max_s",
+        "window_size",
+    }
+)
+TIMERS: Final = frozenset(name for name in _ENGINE | _CARRIER | _SESSION if name.endswith("_s"))
+"""Names in `[timers]`: those of `Settings`, `TcpSettings` and `SessionSettings` that are seconds."""
+LIMITS: Final = (_ENGINE | _CARRIER | _SESSION) - TIMERS
+"""Names in `[limits]`: those of the same settings that are numbers."""
+FLUSH_S: Final = 1.0
+"""Seconds for which a stopping server waits for acknowledgements; what is lost is propagated again."""
+CONFIG_BYTES_MAX: Final = 1 << 20
+"""Longest configuration file: some thousand hosts."""
 
 
 def parse_address(text: str) -> SocketAddress:
@@ -135,6 +161,7 @@ class StoreSection(_Section):
         url: of a slapd with the schemas msmq and mqis, for this server alone; empty: a private one.
         user: DN that logs in.
         password_file: file with its password.
+        tls: as `ConnectionOptions`, like the following.
         ca_file: PEM file of the authorities to trust.
         base_dn: root of a private directory.
         database_bytes_max: the largest that the database of a private directory may grow.
@@ -143,7 +170,13 @@ class StoreSection(_Section):
     url: str = ""
     user: str = ""
     password_file: Path | None = None
+    tls: TlsMode | None = None
     ca_file: Path | None = None
+    authentication: Authentication | None = None
+    keytab: Path | None = None
+    kerberos_host: str | None = None
+    naming_context: str | None = None
+    allow_clear_text: bool = False
     base_dn: str = "dc=mqdssm,dc=internal"
     database_bytes_max: int = Field(default=4 << 30, ge=1 << 20)
 
@@ -223,7 +256,8 @@ class ServerConfig(BaseSettings):
         transport: addresses of messages.
         store: its directory.
         metrics: local port of metrics and the status page.
-        timers: intervals and limits of `Settings`, by name.
+        timers: seconds, by the names of `TIMERS`.
+        limits: numbers, by the names of `LIMITS`.
         pinned: keys of the PEC, and for a BSC of its PSC.
     """
 
@@ -233,7 +267,8 @@ class ServerConfig(BaseSettings):
     transport: TransportSection
     store: StoreSection = Field(default_factory=StoreSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
-    timers: dict[str, float] = Field(default_factory=dict)
+    timers: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    limits: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     pinned: tuple[PinnedSection, ...] = ()
 
     @classmethod
@@ -244,16 +279,6 @@ class ServerConfig(BaseSettings):
         del settings_cls
         return (init_settings,)
 
-    @field_validator("timers")
-    @classmethod
-    def _check_timers(cls, timers: dict[str, float]) -> dict[str, float]:
-        for name, value in timers.items():
-            if name not in _TIMERS:
-                raise ValueError(f"{name!r} is no setting: {', '.join(sorted(_TIMERS))} are")
-            if value < 0:
-                raise ValueError(f"{name} is {value}: it cannot be negative")
-        return timers
-
     @classmethod
     def read(cls, file: Path) -> "ServerConfig":
         """Read the configuration from a file.
@@ -261,17 +286,17 @@ class ServerConfig(BaseSettings):
         Raises:
             ConfigError: the file cannot be read, or has a wrong or unknown setting.
         """
-        try:
-            with file.open("rb") as opened:
-                values = tomllib.load(opened)
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise ConfigError(f"{file} cannot be read: {reason}") from error
+        values = _document_of(file)
+        for place, name, names in _unknown_settings(values):
+            raise ConfigError(_words_of_unknown(f"{file}: [{place}]" if place else f"{file}", name, names))
         try:
             return cls(**values)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False, include_context=False)
-            texts = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            texts = (
+                f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].removeprefix('Value error, ')}"
+                for problem in problems
+            )
             raise ConfigError(f"{file}: {'; '.join(texts)}") from None
 
     def settings(self, *, restored: bool = False) -> Settings:
@@ -279,19 +304,41 @@ class ServerConfig(BaseSettings):
 
         Args:
             restored: True for the one start after a backup was restored.
+
+        Raises:
+            ConfigError: a timer or limit that cannot be.
         """
-        server, timers = self.server, dict[str, Any](self.timers)
-        whole = {field.name for field in fields(Settings) if field.type is int or field.type == "int"}
-        return Settings(
-            machine_name=server.machine_name,
-            machine_id=Guid.of(server.machine_id),
-            site_id=Guid.of(server.site_id),
-            role=server.role,
-            pec_name=server.pec_name,
-            psc_name=server.psc_name,
-            restored=restored,
-            **{name: int(value) if name in whole else value for name, value in timers.items()},
-        )
+        server = self.server
+        try:
+            return Settings(
+                machine_name=server.machine_name,
+                machine_id=Guid.of(server.machine_id),
+                site_id=Guid.of(server.site_id),
+                role=server.role,
+                pec_name=server.pec_name,
+                psc_name=server.psc_name,
+                restored=restored,
+                **self._chosen(_ENGINE),
+            )
+        except ValueError as error:
+            raise ConfigError(f"the configuration cannot be used: {error}") from error
+
+    def tcp_settings(self) -> TcpSettings:
+        """Return the settings of the carrier of messages.
+
+        Raises:
+            ConfigError: a timer or limit that cannot be.
+        """
+        try:
+            sessions = SessionSettings(identifier=NULL_GUID, **self._chosen(_SESSION))
+        except ValueError as error:
+            raise ConfigError(f"the configuration cannot be used: {error}") from error
+        return TcpSettings(sessions=sessions, **{"flush_s": FLUSH_S, **self._chosen(_CARRIER)})
+
+    def _chosen(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the timers and limits that the file has, of some names."""
+        given: dict[str, Any] = {**self.timers, **self.limits}
+        return {name: value for name, value in given.items() if name in names}
 
     def trusted_senders(self) -> dict[Guid, TrustedSender]:
         """Return the pinned keys by QueueManager.Identifier."""
@@ -304,6 +351,62 @@ class ServerConfig(BaseSettings):
         parts = [part for name, table in tables.items() for part in _toml_table(name, table)]
         parts += ["\n".join(("[[pinned]]", *_toml_values(pinned))) for pinned in values.get("pinned", ())]
         return "\n\n".join(parts) + "\n"
+
+
+def _document_of(file: Path) -> dict[str, Any]:
+    """Read a file of TOML.
+
+    Raises:
+        ConfigError: it cannot be read, is too long or no TOML.
+    """
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(CONFIG_BYTES_MAX + 1)
+        if len(data) > CONFIG_BYTES_MAX:
+            raise ConfigError(f"{file} is longer than {CONFIG_BYTES_MAX} octets: it is no configuration")
+        return tomllib.loads(data.decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no {file}: 'mqdssm enterprise init' makes one") from None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{file} cannot be read: {reason}") from error
+
+
+def _unknown_settings(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Collection[str]]]:
+    """Yield unknown settings: table, name, and the names that there are."""
+    sections = {name: field.annotation for name, field in ServerConfig.model_fields.items()}
+    settings_of: dict[str, Collection[str]] = {
+        **{name: kind.model_fields for name, kind in sections.items() if _is_section(kind)},
+        "timers": TIMERS,
+        "limits": LIMITS,
+        "pinned": PinnedSection.model_fields,
+    }
+    for section, content in document.items():
+        if section not in settings_of:
+            yield "", section, settings_of
+            continue
+        for table in content if isinstance(content, list) else [content]:
+            if isinstance(table, dict):
+                yield from (
+                    (section, name, settings_of[section])
+                    for name in table
+                    if name not in settings_of[section]
+                )
+
+
+def _is_section(kind: Any) -> TypeGuard[type[_Section]]:
+    return isinstance(kind, type) and issubclass(kind, _Section)
+
+
+def _words_of_unknown(where: str, name: str, names: Collection[str]) -> str:
+    """Return the message for an unknown setting, which would have no effect."""
+    if name == "password":
+        return f"{where} holds a password: put it into a file, and name that with password_file"
+    if name == "restored":
+        return f"{where} has 'restored', which is for one start: give serve the option --restored"
+    close = get_close_matches(name.lower(), names, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(names))}"
+    return f"{where} has {name!r}, which is no setting: {hint}"
 
 
 def encoded_keys(keys: PublicKeys) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from mqdssm.errors import ConfigError, folder_errors
 
 CONFIG_FILE: Final = "server.toml"
+_OTHERS: Final = 0o077
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,17 @@ class DirectoryServerFolder:
             if any(self.path.iterdir()):
                 raise ConfigError(f"{self.path} is not empty: name a new folder for the directory server")
             self.path.chmod(0o700)
+
+    def check_private(self) -> None:
+        """Check that other users cannot read the folder.
+
+        Raises:
+            ConfigError: they can, or there is no such folder.
+        """
+        with folder_errors(f"the folder {self.path} of the directory server cannot be used"):
+            mode = self.path.stat().st_mode
+        if mode & _OTHERS:
+            raise ConfigError(f"{self.path} can be read by others: chmod 700 {self.path}")
 
     @contextmanager
     def locked(self) -> Iterator[None]:

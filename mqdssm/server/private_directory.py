@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mqdssm.directory.options import ConnectionOptions
+from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.server.config import StoreSection
 from mqdssm.server.folder import DirectoryServerFolder
@@ -44,16 +45,18 @@ def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator
 
 def _given(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
     """Return the options for a given directory."""
-    password: str | None = None
+    password = None
     if store.password_file is not None:
-        file = folder.path / store.password_file
-        try:
-            password = file.read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"the password file {file} cannot be read: {error}") from error
+        password = read_password(folder.path / store.password_file)
     return ConnectionOptions.of(
         store.url,
         password=password,
         user=store.user or None,
-        ca_file=str(folder.path / store.ca_file) if store.ca_file else None,
+        tls=store.tls,
+        ca_file=folder.path / store.ca_file if store.ca_file else None,
+        authentication=store.authentication,
+        keytab=folder.path / store.keytab if store.keytab else None,
+        kerberos_host=store.kerberos_host,
+        naming_context=store.naming_context,
+        allow_clear_text=store.allow_clear_text,
     )

@@ -16,7 +16,7 @@ from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.tcp_network import TcpNetwork
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryNotConnected
@@ -48,8 +48,6 @@ FIRST_OBJECTS_S: Final = 0.5
 """Seconds between two attempts to make the server's own objects."""
 REPORT_S: Final = 60.0
 """Seconds between two reports that the own objects cannot be made yet."""
-FLUSH_S: Final = 1.0
-"""Seconds for which a stopping server waits for acknowledgements; what is lost is propagated again."""
 ALIVE_S: Final = 0.5
 """Interval of the checks whether the server still works."""
 
@@ -91,6 +89,7 @@ class ServerProcess:
             Exception: a defect that has stopped the server; everything else is stopped.
         """
         with ExitStack() as closing:
+            self._folder.check_private()
             closing.enter_context(self._folder.locked())
             key = PrivateKey.load_or_generate(self._folder.key)
             options = closing.enter_context(directory_of(self._config.store, self._folder))
@@ -105,7 +104,7 @@ class ServerProcess:
                 parse_address(self._config.transport.listen),
                 self._folder.numbers,
                 hosts.resolver,
-                settings=TcpSettings(flush_s=FLUSH_S),
+                settings=self._config.tcp_settings(),
                 store=closing.enter_context(MessageStore(self._folder.messages)),
             )
             server = closing.enter_context(
@@ -138,12 +137,14 @@ class ServerProcess:
         """
         identity = self._config.server
         owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
-        wait_s = RETRY_FIRST_S
+        wait_s, problem = RETRY_FIRST_S, ""
         while True:
             try:
                 return LdapStore.open(options, owner=owner)
             except DirectoryNotConnected as error:
-                self._on_report(f"the directory cannot be reached, and is tried again: {error}")
+                if str(error) != problem:
+                    problem = str(error)
+                    self._on_report(f"the directory cannot be reached, and is tried again: {problem}")
             if self._stopping.wait(wait_s):
                 return None
             wait_s = min(2 * wait_s, RETRY_MAX_S)
@@ -195,9 +196,14 @@ class ServerProcess:
 
     @contextmanager
     def _making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
-        """Make the server's own objects in a thread, until all exist."""
+        """Make the server's own objects in a thread, until all exist.
+
+        A PEC asks nobody, and tries once before the block: clients find its enterprise.
+        """
         ending = Event()
         objects = tuple(first_objects(self._config.server, signing_key))
+        if self._config.server.role is Role.PEC and not make_first_objects(server, objects):
+            objects = ()
 
         def make() -> None:
             reported_at = time.monotonic()

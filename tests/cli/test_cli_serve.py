@@ -113,12 +113,3 @@ def test_a_folder_holds_one_server(alone, tmp_path):
     assert "is not empty" in alone(*init, code=2).stderr
     elsewhere = ("enterprise", "init", str(tmp_path / "b"), "--name", "C", "--site", "B", "--machine", r"A\B")
     assert "no name of a machine" in alone(*elsewhere, code=2).stderr
-
-
-def test_a_wrong_configuration_names_the_setting(alone, tmp_path):
-    file = tmp_path / "server.toml"
-    assert "cannot be read" in alone("serve", str(file), code=2).stderr
-    file.write_text("[server]\nmachine_name = 'A'\nrestored = true\n[transport]\nlisten = 'x:y'\n")
-    stderr = alone("serve", str(file), code=2).stderr
-    assert "server.restored" in stderr
-    assert "transport.listen" in stderr

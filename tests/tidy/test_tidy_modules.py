@@ -5,7 +5,6 @@ from support.project.source_tree import ROOT, name, report, sources
 MODULE_LINES_MIN = 60
 HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
-    "mqdssm/server/private_directory.py": "the only product module that may import mqdssm.testing",
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",

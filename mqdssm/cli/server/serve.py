@@ -7,6 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
+from mqdssm.cli import logs
+from mqdssm.cli.exits import in_command_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.watch.ending import ending
 
@@ -26,15 +28,25 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     r"""Run a directory server (\[MC-MQDSRP]) until SIGTERM or Ctrl-C.
 
     Other servers reach it by the protocol of MSMQ, administrators by the socket control.sock beside the
-    file. With -o json a line with the event "ready" says that it works.
+    file. With -o json each line is a document: the event "ready" says that it works, "note" has a text for
+    operators. Warnings go to the standard error output, with -o json as documents, too.
     """
     from mqdssm.server.config import ServerConfig
     from mqdssm.server.folder import DirectoryServerFolder
     from mqdssm.server.process import ServerProcess
 
+    logs.to_stderr(is_json=run.output.is_json)
+    _ = run.loaded  # opens the log file of the settings
     with usage_problems():
         config = ServerConfig.read(config_file)
     role = config.server.role.value
+
+    def note(text: str) -> None:
+        if run.output.is_json:
+            run.output.json_line(json.dumps({"event": "note", "message": in_command_words(text)}))
+            sys.stdout.flush()
+        else:
+            run.output.note(text)
 
     def tell(host: str, port: int) -> None:
         if run.output.is_json:
@@ -50,7 +62,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
         config,
         restored=restored,
         on_ready=lambda address: tell(*address),
-        on_report=run.output.note,
+        on_report=note,
     )
     with ending(GRACE_S) as end:
         end.stops(process.stop)
