@@ -27,7 +27,9 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test python demo test test-fast soak soak-status test-browser test-containers test-fresh images simulate lint format conformance mutants bench schema docs sbom audit lock clean
+OBJECTS ?= 20000
+
+.PHONY: help setup setup-test python demo test test-fast soak soak-status test-browser test-containers test-fresh images simulate enterprise lint format conformance mutants bench schema docs sbom audit lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -75,6 +77,9 @@ simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=
 	$(PYTHON) $(if $(COVERAGE),-m coverage run) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose)
 	$(if $(COVERAGE),$(PYTHON) -m coverage combine --quiet)
 	$(if $(COVERAGE),$(PYTHON) -m coverage report --fail-under $(COVERAGE))
+
+enterprise: setup ## five directory servers as processes in network namespaces: OBJECTS=20000; needs root
+	$(PYTHON) .ci/enterprise.py $(OBJECTS)
 
 lint: python ## style, types, layers, generated files, lock file, docs
 	.venv/bin/ruff check $(SOURCES)
