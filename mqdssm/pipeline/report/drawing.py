@@ -4,9 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from mqdssm.pipeline.report.layout import HEIGHT, placed
+from mqdssm.pipeline.report.layout import HEIGHT, Placement, placed
 
 LABEL_MAX: Final = 22
 """Characters of a name in the picture; the whole name is in the table and in the tooltip."""
@@ -156,7 +157,7 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
         max(CHARACTER * len(label), NOTE_CHARACTER * len(node.note), 2 * RADIUS_MAX)
         for node, label in zip(nodes, labels, strict=True)
     ]
-    where = placed(widths, [edge.ends for edge in edges])
+    where = _placement(tuple(widths), tuple(edge.ends for edge in edges))
     stretch = 1 + NOTE_HEIGHT / HEIGHT if any(node.note for node in nodes) else 1.0  # room for a second line
     drawn = tuple(
         Node(x, y * stretch, node.radius, label, node.note, node.title, node.severity, node.is_square)
@@ -168,6 +169,12 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
         width=where.width,
         height=where.height * stretch + HEIGHT / 4,
     )
+
+
+@lru_cache(maxsize=4)
+def _placement(widths: tuple[float, ...], edges: tuple[tuple[int, int], ...]) -> Placement:
+    """Lay out a graph; a page that refreshes itself draws the same graph again and again."""
+    return placed(widths, edges)
 
 
 def _short(name: str) -> str:

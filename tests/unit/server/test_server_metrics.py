@@ -1,9 +1,11 @@
 """Metrics of a directory server, as Prometheus reads them."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from support.project.source_tree import ROOT
 from support.replication.snapshots import (
     NOW,
     acknowledgement,
@@ -131,3 +133,13 @@ def test_names_of_others_break_no_line(hostile):
         name: len(samples) for name, samples in plain.items()
     }
     assert found["mqdssm_healthy"] == [({}, 1)]
+
+
+def test_the_page_of_the_documentation_names_all_metrics():
+    page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(mqdssm_\w+)` \| ([\w, ]*?) ?\|", page, re.MULTILINE)
+    made = {}
+    for family in text_string_to_metric_families(metrics_text(snapshot_of()).decode()):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        made[name] = {label for sample in family.samples for label in sample.labels} - {"le"}
+    assert {name: set(filter(None, labels.split(", "))) for name, labels in documented} == made
