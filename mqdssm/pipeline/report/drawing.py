@@ -173,7 +173,7 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
 
 @lru_cache(maxsize=4)
 def _placement(widths: tuple[float, ...], edges: tuple[tuple[int, int], ...]) -> Placement:
-    """Lay out a graph; a page that refreshes itself draws the same graph again and again."""
+    """Lay out a graph, once for a page that refreshes itself."""
     return placed(widths, edges)
 
 
