@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -130,7 +131,7 @@ def build(lan: Lan, running: ExitStack, folder: Path) -> list[Server]:
             mqdssm("enterprise", "add-server", str(server.folder), *common, *through)
         running.enter_context(serving(lan, server))
         if server.role != "pec":
-            wait_until(f"{server.name} has its machine", START_S, lambda server=server: is_known(server))
+            wait_until(f"{server.name} has its machine", START_S, partial(is_known, server))
     for server in servers:
         with ControlClient(server.socket) as client:
             for other in servers:
