@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from support.servers.proxy import Proxy
-
-import mqdssm
 
 GUID = "00000000-1111-2222-3333-444444444444"
 
@@ -237,9 +236,15 @@ def test_no_msmq_directory_and_no_such_context(cli):
     assert "'auto', 'openldap'" in cli.error("list", "queue", "--profile", "novell", code=2)
 
 
-def test_server_gone_in_the_middle_of_a_list(cli, machine, openldap_server, openldap_directory):
-    for number in range(1100):  # more than a page: what was printed cannot be taken back
-        openldap_directory.create(mqdssm.Queue(pathname=rf"{machine.name}\gone{number}"))
+def test_server_gone_in_the_middle_of_a_list(
+    cli, machine, plain, openldap_server, openldap_directory, monkeypatch
+):
+    monkeypatch.setattr("mqdssm.directory.searching.RESUME_PAUSES_S", (0.0, 0.1))
+    plain.add_many(
+        # more than a page: what was printed cannot be taken back
+        (f"CN=gone{number},{machine.dn}", {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le})
+        for number in range(1100)
+    )
     with Proxy("127.0.0.1", openldap_server.port) as proxy:
         # what needs no other connection for what the queues refer to
         shown = ("--attributes", "Identifier,Security,Label,Pathname")

@@ -254,10 +254,11 @@ def test_nobody_listens() -> None:
 
 
 @pytest.mark.slow
-def test_server_gone_in_the_middle_of_a_search() -> None:
+def test_server_gone_in_the_middle_of_a_search(monkeypatch) -> None:
     """A list that breaks off is an error, never a short list; the next operation finds the server again."""
     from mqdssm.testing.openldap import OpenLdapServer
 
+    monkeypatch.setattr("mqdssm.directory.searching.RESUME_PAUSES_S", (0.0, 0.1))
     with OpenLdapServer(durable=False) as server, mqdssm.connect(server.ldapi_url, page_size=10) as directory:
         for number in range(50):
             directory.create(mqdssm.Site(name=f"s{number}"))
