@@ -192,7 +192,7 @@ def blocked(environment: dict[str, str], *args: str) -> Iterator[subprocess.Pope
             process.kill()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_signal_ends_it_while_its_output_is_blocked(how, environment, machine, tmp_path):
     state = tmp_path / "state"
     once(environment, "queue", "--state", str(state))
