@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeGuard
 from uuid import UUID
@@ -248,6 +248,28 @@ class MetricsSection(_Section):
         return None if self.address is None else _local_address(self.address)
 
 
+def _check_ipv4(text: str) -> str:
+    IPv4Address(parse_address(text).host)
+    return text
+
+
+class DiscoverySection(_Section):
+    """Answers to machines that look for a directory server ([MS-MQSD]).
+
+    Attributes:
+        listen: IPv4 addresses and UDP ports, as 0.0.0.0:1801, which receives broadcasts; none: no answers.
+        allow_from: IPv4 networks that are answered beside those of this computer.
+    """
+
+    listen: tuple[Annotated[str, AfterValidator(_check_ipv4)], ...] = ()
+    allow_from: tuple[IPv4Network, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[SocketAddress, ...]:
+        """Addresses to listen on."""
+        return tuple(map(parse_address, self.listen))
+
+
 class ServerConfig(BaseSettings):
     """Configuration of a directory server.
 
@@ -256,6 +278,7 @@ class ServerConfig(BaseSettings):
         transport: addresses of messages.
         store: its directory.
         metrics: local port of metrics and the status page.
+        discovery: answers to machines that look for a directory server.
         timers: seconds, by the names of `TIMERS`.
         limits: numbers, by the names of `LIMITS`.
         pinned: keys of the PEC, and for a BSC of its PSC.
@@ -267,6 +290,7 @@ class ServerConfig(BaseSettings):
     transport: TransportSection
     store: StoreSection = Field(default_factory=StoreSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
+    discovery: DiscoverySection = Field(default_factory=DiscoverySection)
     timers: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     limits: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     pinned: tuple[PinnedSection, ...] = ()

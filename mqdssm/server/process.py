@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Final
 
@@ -29,6 +30,7 @@ from mqdssm.server.admission import Admission
 from mqdssm.server.config import SERVICES, ServerConfig, parse_address
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
+from mqdssm.server.discovery import DiscoveryThread
 from mqdssm.server.first_objects import first_objects, make_first_objects
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
@@ -99,7 +101,8 @@ class ServerProcess:
             closing.callback(store.close)
             self._check_role(store)
             marks = closing.enter_context(ReplayMarks(self._folder.marks))
-            hosts = self._host_table(closing, options)
+            directory = self._open_directory(closing, options)
+            hosts = self._host_table(directory)
             network = TcpNetwork(
                 parse_address(self._config.transport.listen),
                 self._folder.numbers,
@@ -123,6 +126,7 @@ class ServerProcess:
             service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
             closing.enter_context(ControlServer(self._folder.control, service))
             closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
+            self._answer_searches(closing, directory)
             self._on_ready(network.address)
             notify_manager("READY=1")
             while not self._stopping.wait(ALIVE_S) and server.is_alive:
@@ -183,15 +187,31 @@ class ServerProcess:
         server = closing.enter_context(HttpServer(pages_of(reader), listen=metrics.listen, hosts=hosts))
         log.info("metrics and the status page are on http://%s:%d/", *server.address)
 
-    def _host_table(self, closing: ExitStack, options: ConnectionOptions) -> HostTable:
-        """Return the addresses of other servers.
-
-        The connection to the directory is closed at the end.
-        """
-        session = Session.open(options)
+    def _open_directory(self, closing: ExitStack, options: ConnectionOptions) -> Directory:
+        """Open the directory for reading, until the end."""
+        session = Session.open(replace(options, read_only=True))
         closing.callback(session.close)
+        return Directory(session)
+
+    def _answer_searches(self, closing: ExitStack, directory: Directory) -> None:
+        """Run the discovery server, if `[discovery]` has an address."""
+        discovery, server = self._config.discovery, self._config.server
+        if discovery.listen:
+            closing.enter_context(
+                DiscoveryThread(
+                    directory,
+                    site=server.site,
+                    computer=server.machine_name,
+                    listen=discovery.addresses,
+                    allow_from=discovery.allow_from,
+                    on_report=self._on_report,
+                )
+            )
+
+    def _host_table(self, directory: Directory) -> HostTable:
+        """Return the addresses of other servers."""
         identifiers = {pinned.machine_name.casefold(): pinned.machine_id for pinned in self._config.pinned}
-        machines = DirectoryMachines(Directory(session))
+        machines = DirectoryMachines(directory)
         return HostTable(self._folder.hosts, self._config.transport.hosts, identifiers, machines)
 
     @contextmanager
