@@ -62,18 +62,3 @@ SECURITY_DESCRIPTOR: Final = AdSyntax(
 )
 LARGE_INTEGER: Final = AdSyntax("LargeInteger", "2.5.5.16", 65, 27, *_INTEGER, ad_oid=f"{_MICROSOFT}.906")
 SID: Final = AdSyntax("String(Sid)", "2.5.5.17", 4, 40, *_OCTETS)
-
-ALL: Final[tuple[AdSyntax, ...]] = (
-    DN,
-    TELETEX,
-    PRINTABLE,
-    BOOLEAN,
-    INTEGER,
-    ENUMERATION,
-    OCTET_STRING,
-    GENERALIZED_TIME,
-    UNICODE,
-    SECURITY_DESCRIPTOR,
-    LARGE_INTEGER,
-    SID,
-)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import IntEnum, StrEnum
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from mqdssm.errors import MappingError
@@ -269,18 +269,3 @@ GUID: Final = Syntax("GUID", ad.OCTET_STRING, Kind.GUID, _load_guid, _dump_guid)
 SID: Final = Syntax("SID", ad.SID, Kind.SID, _load_sid, _dump_sid)
 DN_TEXT: Final = Syntax("DN_TEXT", ad.DN, Kind.DN, _load_text, _dump_text)
 TIME: Final = Syntax("TIME", ad.GENERALIZED_TIME, Kind.TIME, _load_time, _dump_time)
-
-ALL: Final[tuple[Syntax[Any], ...]] = (
-    BOOLEAN,
-    INT32,
-    UINT32,
-    UNICODE,
-    TELETEX,
-    OCTETS,
-    OCTETS16,
-    DESCRIPTOR,
-    GUID,
-    SID,
-    DN_TEXT,
-    TIME,
-)

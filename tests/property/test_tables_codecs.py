@@ -59,7 +59,10 @@ def test_what_is_written_is_read_back(row, data):
     assert type(row.decode(raws)) is type(value)
 
 
-@pytest.mark.parametrize("kind", syntax.ALL, ids=lambda kind: kind.name)
+SYNTAXES = [kind for kind in vars(syntax).values() if isinstance(kind, syntax.Syntax)]
+
+
+@pytest.mark.parametrize("kind", SYNTAXES, ids=lambda kind: kind.name)
 @given(raw=st.one_of(st.binary(max_size=60), st.text(max_size=30).map(str.encode)))
 def test_any_bytes_are_read_or_refused(kind, raw):
     try:
