@@ -76,8 +76,12 @@ class Acknowledger:
         except ValueError:  # a queue that cannot be reached from here
             return _do_nothing
         sent = replace(ack, identifier=self.next_identifier(), sent_at=int(self.clock()), destination=target)
-        if self.store is not None and is_recoverable(sent):
-            self.store.add_sent(sent)
+        try:
+            if self.store is not None and is_recoverable(sent):
+                self.store.add_sent(sent)
+        except ValueError:  # with the body of a message of the largest size
+            self.counts.add("given up: acknowledgement")
+            return _do_nothing
         return partial(self._send, address, sent)
 
     def leave(self, queue: LocalQueue, message: Message, message_class: MessageClass) -> None:

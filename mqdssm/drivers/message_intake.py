@@ -127,13 +127,22 @@ class MessageIntake:
             self._counts.add(f"refused: {verdict.name}")
             batch.answers.append((message, self._acknowledger.prepare(message, verdict)))
         elif verdict is not None:
-            inbox, arrival = verdict
-            batch.arrivals.append(verdict)
-            batch.identifiers.add((inbox.queue.number, message.identifier))
+            self._accept(*verdict, batch, store)
+
+    def _accept(self, inbox: LocalInbox, arrival: Arrival, batch: _Batch, store: MessageStore | None) -> None:
+        """Store a message if it is recoverable, and note what follows when all of the batch are stored."""
+        message, outcome = arrival.message, MessageClass.ACK_REACH_QUEUE
+        try:
             if store is not None and is_recoverable(message):
                 store.add_arrived(inbox.queue.number, arrival)
-            reached = self._acknowledger.prepare(message, MessageClass.ACK_REACH_QUEUE)
-            batch.answers.append((message, reached))
+        except ValueError as error:  # its queues take more room here than in the packet that has come
+            self._counts.add("refused: recoverable message that fits no packet")
+            log.info("message %s is refused: %s", message.identifier, error)
+            outcome = MessageClass.NACK_QUEUE_EXCEED_QUOTA
+        else:
+            batch.arrivals.append((inbox, arrival))
+            batch.identifiers.add((inbox.queue.number, message.identifier))
+        batch.answers.append((message, self._acknowledger.prepare(message, outcome)))
 
     def _examine(
         self, message: Message, batch: _Batch

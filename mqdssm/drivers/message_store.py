@@ -191,7 +191,12 @@ class MessageStore:
     # --- messages that are sent
 
     def add_sent(self, message: Message) -> None:
-        """Store a message until `forget` names it."""
+        """Store a message until `forget` names it.
+
+        Raises:
+            ValueError: the message does not fit into a packet.
+            TransportError: the disk is full or fails.
+        """
         self._change(
             "INSERT INTO sent (number, packet) VALUES (?, ?)",
             message.identifier.number,
@@ -228,7 +233,12 @@ class MessageStore:
         return bool(self._rows(query, queue, *_key(identifier)))
 
     def add_arrived(self, queue: int, arrival: Arrival) -> None:
-        """Store a message until `remove_arrived`."""
+        """Store a message until `remove_arrived`.
+
+        Raises:
+            ValueError: the message does not fit into a packet.
+            TransportError: the disk is full or fails.
+        """
         message = arrival.message
         key = (queue, *_key(message.identifier))
         with self.transaction():

@@ -7,11 +7,15 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from support.packets.strategies import queues, user_packets
 from support.replication.queue_managers import guid_of, sender_of
 
-from mqdssm.drivers.message_store import MessageStore
+from mqdssm.drivers.message_store import MessageStore, encode_message
 from mqdssm.drivers.transport import Arrival
 from mqdssm.errors import ConfigError, TransportError
+from mqdssm.model.packet_messages import message_of
+from mqdssm.model.packets import PacketQueue, QueueForm, UserPacket
 from mqdssm.model.transport import (
     Acknowledgements,
     AuthenticationLevel,
@@ -22,6 +26,7 @@ from mqdssm.model.transport import (
     own_replication_queue,
     replication_queue,
 )
+from mqdssm.wire.mqqb import decode_packet
 
 LEFT = guid_of("LEFT")
 
@@ -153,3 +158,22 @@ def test_others_cannot_read_messages(store, file):
     store.add_sent(message(1))
     for each in file.parent.glob("messages.sqlite*"):
         assert stat.S_IMODE(each.stat().st_mode) == 0o600, each
+
+
+@given(packet=user_packets(), admin=queues(0, 2, 3, 5, 6), response=queues(0, 2, 3, 5, 6))
+def test_every_message_that_can_arrive_comes_back(packet, admin, response):
+    """What a stranger's packet says is stored as it was: it never breaks the store."""
+    plain = replace(
+        packet,
+        transaction=None,
+        security=None,
+        soap=None,
+        extension_data=b"",
+        destination_queue=PacketQueue(QueueForm.DIRECT, r"OS:web01\private$\orders"),
+        admin_queue=admin,
+        response_queue=response,
+    )
+    arrived = message_of(plain)
+    again = decode_packet(encode_message(arrived))
+    assert isinstance(again, UserPacket)
+    assert message_of(again) == arrived

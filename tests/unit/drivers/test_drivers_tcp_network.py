@@ -14,6 +14,7 @@ from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import TransportError
 from mqdssm.model.names import parse_format_name
 from mqdssm.model.transport import (
+    INFINITE,
     Acknowledgements,
     AuthenticationLevel,
     DeliveryGuarantee,
@@ -112,6 +113,29 @@ def test_long_and_recoverable_messages(pair):
     left.send(Message(body=bytes((4 << 20) - 300)), queue)
     left.send(Message(body=b"after a long one"), queue)
     assert [len(received(inbox).body) for _ in range(2)] == [(4 << 20) - 300, len(b"after a long one")]
+
+
+def test_a_stranger_sends_what_cannot_be_stored(machines):
+    """Names of queues may take more room in the store than in the packet that came."""
+    right = machines.add("RIGHT")
+    inbox, settled = right.open(NOTIFICATION), []
+    queue = notification_queue(guid_of("RIGHT"))
+    long = Message(
+        body=bytes(4 << 20),
+        delivery=DeliveryGuarantee.RECOVERABLE,
+        destination=queue,
+        time_to_reach_queue_s=INFINITE,
+        acknowledgements=Acknowledgements.NACK_REACH_QUEUE,
+        administration_queue=queue,
+    )
+    assert right.offer([long], settled.append)
+    wait_until(lambda: settled == [True])
+    assert right.counts.seen() == {
+        "refused: recoverable message that fits no packet": 1,
+        "given up: acknowledgement": 1,
+    }
+    right.send(Message(body=b"still there", delivery=DeliveryGuarantee.RECOVERABLE), queue)
+    assert received(inbox).body == b"still there"
 
 
 def test_a_stored_message_is_not_verified_again(machines):
