@@ -130,7 +130,7 @@ class MessageIntake:
             self._accept(*verdict, batch, store)
 
     def _accept(self, inbox: LocalInbox, arrival: Arrival, batch: _Batch, store: MessageStore | None) -> None:
-        """Store a message if it is recoverable, and note what follows when all of the batch are stored."""
+        """Accept a message, and store it if it is recoverable."""
         message, outcome = arrival.message, MessageClass.ACK_REACH_QUEUE
         try:
             if store is not None and is_recoverable(message):
