@@ -226,7 +226,7 @@ class HttpServer:
         return HttpReply(status=status, body=f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
-class RefusedRequestError(Exception):
+class RefusedRequestError(ValueError):
     """Request that gets no page.
 
     Attributes:

@@ -5,15 +5,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from http import HTTPStatus
 from http.client import HTTPConnection
+from ipaddress import ip_address
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.replication.queue_managers import wait_until
 
 from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.server import http_server
-from mqdssm.server.http_server import HttpReply, HttpServer, is_own_host
+from mqdssm.server.http_server import HttpReply, HttpServer, RefusedRequestError, Request, is_own_host
 
 PAGE = HttpReply(body=b"hello", content_type="text/plain")
 
@@ -211,3 +215,23 @@ def test_an_address_that_is_taken(server):
         HttpServer(PAGES, listen=server.address)
     with pytest.raises(TransportError, match="cannot listen"):
         HttpServer(PAGES, listen=SocketAddress("127.0.0.1", 70_000))
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda data: request()[:-2] + data))
+def test_any_octets_are_a_request_or_refused(data):
+    path, status = "/", HTTPStatus.BAD_REQUEST
+    try:
+        path = Request.parse(data + b"\r\n\r\n").path
+    except RefusedRequestError as error:
+        status = error.status
+    assert path.startswith("/")
+    assert path.isprintable()
+    assert status is HTTPStatus.BAD_REQUEST
+
+
+@given(st.text(st.sampled_from("localhost127.[]:@/%\\ é0"), max_size=20))
+def test_hosts_are_addresses_or_known_names(text):
+    if is_own_host(text, {"localhost"}):
+        name = text.rpartition(":")[0] if text.rpartition(":")[2].isdigit() and ":" in text else text
+        name = name.removeprefix("[").removesuffix("]")
+        assert name == "localhost" or ip_address(name)

@@ -1,5 +1,6 @@
 """Snapshots of running directory servers: what status, metrics and the status page are made from."""
 
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from support.replication.snapshots import FINE, acknowledgement, neighbor, parti
 from support.replication.tcp_machines import TcpNetworks
 
 from mqdssm.drivers.measurements import MessageOutcome
+from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.replication.actions import ChangeObject
 from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed
 from mqdssm.engines.replication.settings import Role
@@ -177,6 +179,28 @@ def test_the_last_notes(enterprise):
     assert [(note.summary, note.detail, note.is_warning) for note in notes if note.is_warning] == [
         ("something", "of PSC1", True)
     ]
+
+
+def test_snapshots_are_read_while_the_server_works(enterprise):
+    """In another thread, in every moment of the work."""
+    pec_with_site(enterprise)
+    reader, ending, numbers = reader_of(enterprise, "PEC"), threading.Event(), []
+
+    def read() -> None:
+        while not ending.is_set():
+            snapshot = reader.read()
+            numbers.append(next(one.last_number for one in snapshot.partitions if one.is_enterprise))
+
+    worker = WorkerThread(read, "reader")
+    worker.start()
+    try:
+        for number in range(30):
+            assert enterprise.servers["PEC"].create_site(f"More{number}", "PSC1").status == Hresult.MQ_OK
+    finally:
+        ending.set()
+    worker.join()  # raises the error of a read
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) > 1
 
 
 # --- problems
