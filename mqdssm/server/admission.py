@@ -14,7 +14,7 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure, name_of
-from mqdssm.model.messages import Command, PropertyValue
+from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
@@ -58,21 +58,34 @@ class Admission:
         if request.role is Role.PSC:
             if own.role is not Role.PEC:
                 raise ValueError(f"{own.machine_name} is a {own.role}: only the PEC adds a PSC and its site")
-            self._hosts.add(request.machine_name, request.machine_id, request.address)
-            site_id = self._make(
-                site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key),
-                Propid.S_PSC,
-                request.machine_name,
-            )
+            self._check_name_of_psc(request, signing_key)
+            site = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
+            site_id = self._make(request, site, Propid.S_PSC)
         else:
             self._check_site_of_bsc(request)
-            self._hosts.add(request.machine_name, request.machine_id, request.address)
             site_id = Guid.of(own.site_id)
             machine = machine_of(
                 request.machine_name, Guid.of(request.machine_id), site_id, Service.BSC, signing_key
             )
-            self._make(machine, Propid.QM_PATHNAME, request.machine_name)
+            self._make(request, machine, Propid.QM_PATHNAME)
         return self._reply(request.role, site_id)
+
+    def _check_name_of_psc(self, request: AdmissionRequest, signing_key: bytes) -> None:
+        """Refuse the name of another machine, whose address would be replaced.
+
+        Raises:
+            GenericDirectoryError: another machine has the name.
+        """
+        read = self._server.store.lookup(
+            ops.ReadObject(object_type=ObjectType.MACHINE, path_name=request.machine_name)
+        )
+        if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
+            return
+        if dict(read.properties or ()).get(Propid.QM_SIGN_PK) != signing_key:
+            raise GenericDirectoryError(
+                f"machine {request.machine_name} exists already, for another server: choose another name, or "
+                "remove it first"
+            )
 
     def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
         own = self._config.server
@@ -81,8 +94,11 @@ class Admission:
                 f"{own.machine_name} is the {own.role} of {own.site}: the PSC of {request.site} adds its BSCs"
             )
 
-    def _make(self, new: FirstObject, named: Propid, value: PropertyValue) -> Guid:
+    def _make(self, request: AdmissionRequest, new: FirstObject, named: Propid) -> Guid:
         """Create an object, or find that of an earlier request; return its GUID.
+
+        The address is known before the object is made, which makes this server send to the new one. A
+        refused request leaves the address of the machine that has the name.
 
         Raises:
             GenericDirectoryError: refused, or another object has the name.
@@ -91,12 +107,15 @@ class Admission:
         if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
-            if values.get(named) == value and values.get(key) == dict(new.properties)[key]:
+            is_same = values.get(named) == request.machine_name
+            if is_same and values.get(key) == dict(new.properties)[key]:
+                self._hosts.add(request.machine_name, request.machine_id, request.address)
                 return read.identifier
             raise GenericDirectoryError(
                 f"{new.object_type.spec_name} {new.name} exists already, for another server: choose another "
                 "name, or remove it first"
             )
+        self._hosts.add(request.machine_name, request.machine_id, request.address)
         outcome = self._server.driver.change(
             command=Command.CREATE,
             object_type=new.object_type,

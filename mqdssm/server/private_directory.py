@@ -3,14 +3,22 @@
 The slapd ends with the process.
 """
 
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.server.config import StoreSection
 from mqdssm.server.folder import DirectoryServerFolder
+
+if TYPE_CHECKING:
+    from mqdssm.testing.openldap import OpenLdapServer
 
 
 @contextmanager
@@ -25,22 +33,63 @@ def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator
     if store.url:
         yield _given(store, folder)
         return
+    slapd = _private_server(store, folder)
+    slapd.start()
+    try:
+        yield ConnectionOptions.of(slapd.ldapi_url)
+    finally:
+        slapd.close()
+
+
+def dump_directory(store: StoreSection, folder: DirectoryServerFolder, file: Path) -> None:
+    """Write all entries of the private directory to a new LDIF file.
+
+    The file is a snapshot; slapd may run meanwhile.
+
+    Raises:
+        ConfigError: there is no directory yet, or slapcat fails.
+    """
+    configuration = folder.directory / "conf" / "slapd.conf"
+    if not configuration.exists():
+        raise ConfigError(f"{folder.path} has no directory yet: start the server once before its backup")
+    from mqdssm.testing.openldap_config import PLACES_OF_PROGRAMS  # noqa: PLC0415  seldom needed
+
+    search = os.pathsep.join((os.environ.get("PATH", os.defpath), *PLACES_OF_PROGRAMS))
+    program = shutil.which("slapcat", path=search)
+    if program is None:
+        raise ConfigError("slapcat is not installed: it is a part of OpenLDAP's server")
+    command = [program, "-f", str(configuration), "-b", store.base_dn, "-l", str(file)]
+    result = subprocess.run(  # noqa: S603  a program of the system, without a shell
+        command, capture_output=True, text=True, errors="replace", check=False
+    )
+    if result.returncode:
+        raise ConfigError(
+            f"slapcat cannot read the directory of {folder.path}: {result.stderr.strip()[:500]}"
+        )
+
+
+def load_directory(store: StoreSection, folder: DirectoryServerFolder, file: Path) -> None:
+    """Make the private directory of a server, with the entries of an LDIF file.
+
+    Raises:
+        ConfigError: slapd is missing, or an entry cannot be loaded.
+    """
+    with _private_server(store, folder) as slapd:
+        slapd.load(file)
+
+
+def _private_server(store: StoreSection, folder: DirectoryServerFolder) -> "OpenLdapServer":
     try:
         from mqdssm.testing.openldap import OpenLdapServer  # noqa: PLC0415  needs Linux or another Unix
     except ImportError as error:  # no fcntl on Windows
         raise ConfigError(f"a private directory needs Linux or another Unix ({error}): give a url") from error
-    slapd = OpenLdapServer(
+    return OpenLdapServer(
         folder.directory,
         base_dn=store.base_dn,
         replication=True,
         database_bytes_max=store.database_bytes_max,
         restart=True,
     )
-    slapd.start()
-    try:
-        yield ConnectionOptions.of(slapd.ldapi_url)
-    finally:
-        slapd.close()
 
 
 def _given(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:

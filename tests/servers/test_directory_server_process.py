@@ -1,7 +1,11 @@
-"""Process of a directory server with a real slapd: its folder, its role, and a directory that is away."""
+"""Process of a directory server with a real slapd: folder, role, backup, a directory that is away."""
 
+import hashlib
+import io
 import json
+import shutil
 import socket
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +18,22 @@ import pytest
 from support.replication.queue_managers import wait_until
 
 from mqdssm.drivers.name_resolution import SocketAddress
-from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, TransportError
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import (
+    ConfigError,
+    DirectoryError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectAlreadyExists,
+    TransportError,
+)
 from mqdssm.model.elements import Queue
+from mqdssm.server.backup import DIRECTORY, back_up, restore
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.process import ServerProcess
-from mqdssm.server.setup import make_pec
+from mqdssm.server.setup import add_server, make_pec
 from mqdssm.testing import OpenLdapServer
 
 pytestmark = [pytest.mark.timeout(120)]
@@ -32,7 +45,7 @@ QUICK = "\n[timers]\nintrasite_s = 0.05\nintersite_s = 0.05\nheader_s = 0.3\nsyn
 class RunningServer:
     """A server process in a thread of the tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, restored: bool = False) -> None:
         self.folder = DirectoryServerFolder(folder)
         self.reports: list[str] = []
         self.addresses: list[SocketAddress] = []
@@ -40,6 +53,7 @@ class RunningServer:
         self.process = ServerProcess(
             self.folder,
             ServerConfig.read(self.folder.config),
+            restored=restored,
             on_ready=self.addresses.append,
             on_report=self.reports.append,
         )
@@ -212,3 +226,103 @@ def test_a_local_port_that_is_taken(tmp_path):
         server = RunningServer(folder).start()
         with pytest.raises(TransportError, match=f"cannot listen on 127.0.0.1:{port}"):
             server.stop_when_ended()
+
+
+def test_a_backup_of_a_running_server_is_restored(tmp_path):
+    """The restored server has the objects of the backup, its key and its names; what came later is gone."""
+    folder, file = DirectoryServerFolder(init(tmp_path / "pec")), tmp_path / "monday.backup"
+    with pytest.raises(ConfigError, match="start the server once"):
+        back_up(folder, file)
+    assert not file.exists()
+    with running(folder.path) as pec:
+        wait_until(lambda: pec.create(r"PEC01\first"), 20)
+        with pec.client() as client:
+            client.add_host("PSC09", "127.0.0.1:9")
+        back_up(folder, file)
+        assert pec.create(r"PEC01\second")
+    assert (file.stat().st_mode & 0o777, list(tmp_path.glob(".*"))) == (0o600, [])
+    with pytest.raises(ConfigError, match="cannot be written"):
+        back_up(folder, file)
+    key = folder.key.read_bytes()
+    shutil.rmtree(folder.path)
+    restored = restore(file, folder.path)
+    assert restored.key.read_bytes() == key
+    assert "PSC09" in restored.hosts.read_text().upper()
+    assert not any(place.exists() for place in (restored.numbers, restored.marks, restored.path / DIRECTORY))
+    with pytest.raises(ConfigError, match="is not empty"):
+        restore(file, folder.path)
+    server = RunningServer(folder.path, restored=True).start()
+    try:
+        server.wait_ready()
+        wait_until(lambda: server.create(r"PEC01\second"), 20)
+        with server.client() as client, pytest.raises(ObjectAlreadyExists):
+            client.create(Queue(pathname=r"PEC01\first"))
+    finally:
+        server.stop()
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    """Return a tar file."""
+    octets = io.BytesIO()
+    with tarfile.open(fileobj=octets, mode="w:gz") as made:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+    return octets.getvalue()
+
+
+def manifest(**members: bytes) -> bytes:
+    names = {name.replace("_", "."): hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    return json.dumps({"format": 1, "sha256": names}).encode()
+
+
+WHOLE = manifest(server_toml=b"", key_pem=b"", directory_ldif=b"")
+
+
+@pytest.mark.parametrize(
+    ("octets", "problem"),
+    [
+        (b"", "no whole backup"),
+        (b"PK", "no whole backup"),
+        (archive({}), "no backup"),
+        (archive({"x": b""}), "no backup"),
+        (archive({"manifest.json": b"["}), "manifest is damaged"),
+        (archive({"manifest.json": b'{"format": 2, "sha256": {}}'}), "has format 2"),
+        (archive({"manifest.json": manifest(key_pem=b"")}), "no whole backup"),
+        (archive({"manifest.json": WHOLE}), "is damaged"),
+        (archive({"manifest.json": WHOLE, "../escaped": b""}), "'../escaped'"),
+        (archive({"manifest.json": WHOLE, "key.pem": b"other"}), "is damaged"),
+    ],
+)
+def test_files_that_are_no_backup(tmp_path, octets, problem):
+    file = tmp_path / "file"
+    file.write_bytes(octets)
+    with pytest.raises(ConfigError, match=problem):
+        restore(file, tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_directory_elsewhere_is_backed_up_there(tmp_path):
+    folder = DirectoryServerFolder(init(tmp_path / "pec", url="ldapi://%2Frun%2Fslapd"))
+    with pytest.raises(ConfigError, match="back it up there with slapcat"):
+        back_up(folder, tmp_path / "file")
+
+
+def test_the_name_of_another_machine_is_not_admitted(tmp_path):
+    """Its address stays as it was."""
+    init(tmp_path / "pec")
+    with running(tmp_path / "pec") as pec, pec.client() as client:
+        wait_until(lambda: pec.create(r"PEC01\first"), 20)
+        client.add_host("PEC01", "127.0.0.1:9")
+        with pytest.raises(GenericDirectoryError, match="PEC01 exists already"):
+            add_server(
+                tmp_path / "psc",
+                client,
+                role=Role.PSC,
+                site="Rome",
+                machine_name="PEC01",
+                listen="127.0.0.1:10",
+            )
+        assert "127.0.0.1:9" in pec.folder.hosts.read_text()
+    assert not (tmp_path / "psc").exists()

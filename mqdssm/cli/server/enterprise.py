@@ -154,7 +154,48 @@ command_app(
     examples=("mqdssm enterprise add-host PSC02 10.0.0.8:1801 --through psc/control.sock",),
 )
 
+Source = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the directory server.")]
+Target = Annotated[Path, typer.Option("--to", metavar="FILE", help="New file for the backup.")]
+Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="New folder of the directory server.")]
+
+
+def backup(run: CommandRun, *, folder: Source, to: Target) -> None:
+    """Back up a directory server with a private directory, also while it runs.
+
+    The file has the directory, the configuration and the private key: keep it as secret as the key.
+    """
+    from mqdssm.server.backup import back_up
+    from mqdssm.server.folder import DirectoryServerFolder
+
+    with usage_problems():
+        back_up(DirectoryServerFolder(folder.absolute()), to.absolute())
+    run.output.answer({"backup": str(to), "octets": to.stat().st_size}, f"wrote {to}")
+
+
+def restore(run: CommandRun, *, file: Backup, folder: NewFolder) -> None:
+    """Make the folder of a directory server from a backup.
+
+    Never start it while the original server runs. Its first start needs --restored: the server then asks
+    the others before it gives numbers.
+    """
+    from mqdssm.server.backup import restore as restore_backup
+
+    with usage_problems():
+        restored = restore_backup(file, folder.absolute())
+    start = f"mqdssm serve {restored.config} --restored"
+    run.output.answer(
+        {"config": str(restored.config), "start_once": start},
+        f"restored {restored.path}",
+        f"Start it once with: {start}",
+    )
+
+
 add_role_commands(app)
+command_app(
+    backup, group=app, connects=False, examples=("mqdssm enterprise backup pec --to pec-monday.backup",)
+)
+command_app(restore, group=app, connects=False, examples=("mqdssm enterprise restore pec-monday.backup pec",))
 
 
 @app.callback()

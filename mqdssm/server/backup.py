@@ -1,0 +1,173 @@
+"""Backup of a directory server with a private directory, in one file.
+
+The file is a tar archive: the configuration, the key, added addresses, and the whole directory as LDIF
+of slapcat. Message numbers and replay marks are left out: a restored server begins with new numbers
+(decision T40), and old marks would let recorded messages in.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+import mqdssm
+from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.server.config import ServerConfig
+from mqdssm.server.folder import DirectoryServerFolder
+from mqdssm.server.private_directory import dump_directory, load_directory
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+MANIFEST_BYTES_MAX: Final = 1 << 16
+DIRECTORY: Final = "directory.ldif"
+_CONFIG, _KEY, _HOSTS = "server.toml", "key.pem", "hosts.json"
+_NEEDED: Final = frozenset({_CONFIG, _KEY, DIRECTORY})
+_MEMBERS: Final = _NEEDED | {_HOSTS}
+
+
+def back_up(folder: DirectoryServerFolder, file: Path) -> None:
+    """Write a backup of a directory server, which may run meanwhile.
+
+    Args:
+        folder: the server's.
+        file: new file, for its owner alone: it has the private key and the hashes of passwords.
+
+    Raises:
+        ConfigError: the server has a directory of its own, the folder or the directory cannot be read, or
+            the file exists or cannot be written.
+    """
+    config = ServerConfig.read(folder.config)
+    if config.store.url:
+        raise ConfigError(
+            f"the directory of {config.server.machine_name} is at {config.store.url}: back it up there with "
+            f"slapcat, and save {folder.config} and {folder.key} with it"
+        )
+    with (
+        folder_errors(f"the backup {file} cannot be written"),
+        _new_file(file) as archive_file,
+        tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary,
+    ):
+        ldif = Path(temporary) / DIRECTORY
+        dump_directory(config.store, folder, ldif)
+        sources = {_CONFIG: folder.config, _KEY: folder.key, DIRECTORY: ldif}
+        if folder.hosts.exists():
+            sources[_HOSTS] = folder.hosts
+        _write_archive(archive_file, config, sources)
+
+
+def restore(file: Path, path: Path) -> DirectoryServerFolder:
+    """Make the folder of a directory server from a backup; return it.
+
+    The first start needs `restored` (decision R70). A restore that fails leaves no folder.
+
+    Args:
+        file: written by `back_up`.
+        path: the new folder.
+
+    Raises:
+        ConfigError: the file is no whole backup, the folder is not empty, or slapd is missing.
+    """
+    folder = DirectoryServerFolder(path)
+    with folder_errors(f"the backup {file} cannot be read"), file.open("rb") as opened:
+        folder.make()
+        try:
+            _extract(file, opened, folder.path)
+            config = ServerConfig.read(folder.config)
+            ldif = folder.path / DIRECTORY
+            load_directory(config.store, folder, ldif)
+            ldif.unlink()
+        except BaseException:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+    return folder
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[IO[bytes]]:
+    """Open a new file of mode 0600; remove it if the block fails."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _write_archive(archive_file: IO[bytes], config: ServerConfig, sources: dict[str, Path]) -> None:
+    manifest = {
+        "format": FORMAT,
+        "mqdssm": mqdssm.__version__,
+        "machine_name": config.server.machine_name,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "sha256": {name: _digest(source) for name, source in sources.items()},
+    }
+    text = json.dumps(manifest, indent=1).encode()
+    with tarfile.open(fileobj=archive_file, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        head = tarfile.TarInfo(MANIFEST)
+        head.size, head.mode = len(text), 0o600
+        archive.addfile(head, io.BytesIO(text))
+        for name, source in sources.items():
+            archive.add(source, arcname=name, recursive=False)
+
+
+def _extract(file: Path, opened: IO[bytes], target: Path) -> None:
+    """Write the members of a backup into a folder, and check them.
+
+    Raises:
+        ConfigError: a member is unknown, missing or damaged.
+    """
+    try:
+        with tarfile.open(fileobj=opened, mode="r:gz") as archive:
+            digests = _manifest(file, archive)
+            while (member := archive.next()) is not None:
+                content = archive.extractfile(member)
+                if member.name not in digests or not member.isreg() or content is None:
+                    raise ConfigError(f"{file} is no backup of a directory server: it has {member.name!r}")
+                handle = os.open(target / member.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(handle, "wb") as written:
+                    shutil.copyfileobj(content, written)
+    except (tarfile.TarError, EOFError, FileExistsError) as error:
+        raise ConfigError(f"{file} is no whole backup of a directory server: {error}") from error
+    for name, digest in digests.items():
+        if not (target / name).exists() or _digest(target / name) != digest:
+            raise ConfigError(f"{file} is damaged: {name} is not as it was when the backup was made")
+
+
+def _manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
+    """Return the digests of the members by name.
+
+    Raises:
+        ConfigError: the archive has no manifest of this format.
+    """
+    head = archive.next()
+    content = None if head is None or head.name != MANIFEST else archive.extractfile(head)
+    if head is None or content is None or head.size > MANIFEST_BYTES_MAX:
+        raise ConfigError(f"{file} is no backup of a directory server")
+    try:
+        manifest: dict[str, Any] = json.loads(content.read())
+        version, digests = manifest["format"], dict[str, str](manifest["sha256"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{file} is no backup of a directory server: its manifest is damaged") from error
+    if version != FORMAT:
+        raise ConfigError(
+            f"{file} has format {version}, and this mqdssm {FORMAT}: use the mqdssm that made it"
+        )
+    if not _NEEDED <= digests.keys() <= _MEMBERS:
+        raise ConfigError(f"{file} is no whole backup of a directory server: it has {', '.join(digests)}")
+    return digests
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
