@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # starts programs
+
 WAIT_S = 60
 QUICK = "\n[timers]\nintrasite_s = 0.1\nintersite_s = 0.1\nheader_s = 1\nsync_wait_s = 1\n"
 
