@@ -14,7 +14,7 @@ from support.messaging import worker
 from support.messaging.managers import free_port
 from support.project.source_tree import ROOT
 
-COUNT = 120
+COUNT = 80
 
 
 class Processes:
@@ -122,7 +122,7 @@ def exchange(folder: Path, seed: int, kills: int) -> None:
 
 @pytest.mark.slow
 def test_kills_lose_nothing_and_repeat_nothing(tmp_path):
-    exchange(tmp_path, seed=1, kills=4)
+    exchange(tmp_path, seed=1, kills=3)
 
 
 @pytest.mark.soak
