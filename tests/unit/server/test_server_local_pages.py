@@ -1,5 +1,6 @@
 """Pages of a running directory server on its local port."""
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -10,6 +11,7 @@ from support.replication.live_servers import Enterprise
 from support.replication.queue_managers import wait_until
 
 from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import MissingPackageError
 from mqdssm.server.http_server import HttpServer
 from mqdssm.server.local_pages import pages_of
 from mqdssm.server.snapshot_reader import SnapshotReader
@@ -63,3 +65,12 @@ def test_health_of_a_server_that_works_and_of_one_that_has_stopped(enterprise, s
     health = json.loads(text)
     assert health["status"] == "failed"
     assert [problem["subject"] for problem in health["problems"]] == ["server"]
+
+
+@pytest.mark.parametrize("package", ["prometheus_client", "jinja2", "numpy"])
+def test_a_missing_package_is_named_before_the_first_request(enterprise, monkeypatch, package):
+    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
+    with pytest.raises(MissingPackageError, match=rf"package {package}: pip install 'mqdssm\[server\]'"):
+        pages_of(SnapshotReader(pec.server))
