@@ -34,6 +34,7 @@ from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.notification import NotificationVersion
 from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKeys
 
@@ -270,6 +271,19 @@ class DiscoverySection(_Section):
         return tuple(map(parse_address, self.listen))
 
 
+class NotificationSection(_Section):
+    """Notifications of the owners of changed objects ([MS-MQCN]).
+
+    Attributes:
+        send: True to send them; one server of the enterprise is enough (decision T63).
+        version: 2, after which receivers read the object; 1 as MSMQ's directory servers, for which each
+            object must have a security descriptor.
+    """
+
+    send: bool = False
+    version: NotificationVersion = NotificationVersion.BODY
+
+
 class ServerConfig(BaseSettings):
     """Configuration of a directory server.
 
@@ -279,6 +293,7 @@ class ServerConfig(BaseSettings):
         store: its directory.
         metrics: local port of metrics and the status page.
         discovery: answers to machines that look for a directory server.
+        notification: notifications of the owners of changed objects.
         timers: seconds, by the names of `TIMERS`.
         limits: numbers, by the names of `LIMITS`.
         pinned: keys of the PEC, and for a BSC of its PSC.
@@ -291,6 +306,7 @@ class ServerConfig(BaseSettings):
     store: StoreSection = Field(default_factory=StoreSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     discovery: DiscoverySection = Field(default_factory=DiscoverySection)
+    notification: NotificationSection = Field(default_factory=NotificationSection)
     timers: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     limits: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     pinned: tuple[PinnedSection, ...] = ()

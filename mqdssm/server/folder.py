@@ -59,6 +59,11 @@ class DirectoryServerFolder:
         return self.path / "control.sock"
 
     @property
+    def notified(self) -> Path:
+        """Changes whose owners were notified."""
+        return self.path / "notified.state"
+
+    @property
     def directory(self) -> Path:
         """Private directory."""
         return self.path / "directory"

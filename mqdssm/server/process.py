@@ -36,6 +36,7 @@ from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.http_server import HttpServer
 from mqdssm.server.local_pages import pages_of
+from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.store.ldap import LdapStore, Owner
@@ -127,6 +128,7 @@ class ServerProcess:
             closing.enter_context(ControlServer(self._folder.control, service))
             closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
             self._answer_searches(closing, directory)
+            self._notify_owners(closing, directory, server)
             self._on_ready(network.address)
             notify_manager("READY=1")
             while not self._stopping.wait(ALIVE_S) and server.is_alive:
@@ -204,6 +206,20 @@ class ServerProcess:
                     computer=server.machine_name,
                     listen=discovery.addresses,
                     allow_from=discovery.allow_from,
+                    on_report=self._on_report,
+                )
+            )
+
+    def _notify_owners(self, closing: ExitStack, directory: Directory, server: DirectoryServer) -> None:
+        """Notify the owners of changed objects, if `[notification]` says so."""
+        notification = self._config.notification
+        if notification.send:
+            closing.enter_context(
+                NotificationThread(
+                    directory,
+                    server.queue_manager,
+                    version=notification.version,
+                    state=self._folder.notified,
                     on_report=self._on_report,
                 )
             )

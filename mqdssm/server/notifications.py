@@ -1,0 +1,89 @@
+"""Change notifications of a directory server ([MS-MQCN] 3.3.4.1)."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final, Self
+
+from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.threads import WorkerThread
+from mqdssm.drivers.transport import Transport
+from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.engines.notification.settings import SenderSettings
+from mqdssm.errors import ConfigError, MqdssmError
+from mqdssm.events.facade import Directory
+from mqdssm.events.watching.watch import Watch
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.notification import NotificationVersion
+
+log: Final = logging.getLogger(__name__)
+
+RETRY_S: Final = 30.0
+"""Seconds until a watch that failed is tried again."""
+
+
+class NotificationThread:
+    """Watch that notifies the owners of changed objects; a context manager.
+
+    Every write is watched, by replication, too. The state file says which changes were notified, so that
+    those during a stop are notified after the next start.
+
+    Args:
+        directory: of the server.
+        transport: its queue manager.
+        version: of the messages.
+        state: file of the watch.
+        on_report: called with what an operator should know, once for each reason.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        transport: Transport,
+        *,
+        version: NotificationVersion,
+        state: Path,
+        on_report: Callable[[str], object] = lambda _text: None,
+    ) -> None:
+        self._directory, self._state, self._on_report = directory, state, on_report
+        self._notifier: Final = Notifier(
+            transport, SenderSettings(identifier=transport.identifier, version=version)
+        )
+        self._stopping: Final = Event()
+        self._lock: Final = Lock()
+        self._watch: Watch | None = None
+        self._thread: Final = WorkerThread(self._run, "change notifications")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        with self._lock:
+            if self._watch is not None:
+                self._watch.stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        problem = ""
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except MqdssmError as error:
+                if str(error) != problem:
+                    problem = str(error)
+                    self._on_report(f"owners of changed objects are not notified: {problem}")
+                if isinstance(error, ConfigError):  # these options can never work
+                    return
+                self._stopping.wait(RETRY_S)
+
+    def _follow(self) -> None:
+        """Notify owners until the watch is stopped or fails."""
+        with self._directory.watch(Queue, QueueManager, state=self._state, all_writes=True) as watch:
+            with self._lock:
+                self._watch = watch
+                if self._stopping.is_set():
+                    return
+            WatchFeed(self._directory, notifier=self._notifier).run(watch)

@@ -1,0 +1,112 @@
+"""Change notifications of a directory server as a process: the owner of a new queue is notified over TCP."""
+
+import time
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from uuid import UUID, uuid4
+
+import pytest
+
+from mqdssm.drivers.authentication import Signer, Verifier
+from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
+from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.transport import NOTIFICATION, Inbox
+from mqdssm.model.elements import Queue, QueueManager
+from mqdssm.model.guid import Guid
+from mqdssm.model.replication import Service
+from mqdssm.server.config import ServerConfig, StoreSection
+from mqdssm.server.control_client import ControlClient
+from mqdssm.server.folder import DirectoryServerFolder
+from mqdssm.server.process import ServerProcess
+from mqdssm.server.setup import make_pec
+from mqdssm.wire.mqcn import decode
+
+WAIT_S = 30
+HERE = SocketAddress("127.0.0.1", 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DirectoryServerFolder:
+    path = tmp_path / "pec"
+    config = make_pec(
+        path,
+        enterprise="Contoso",
+        site="Berlin",
+        machine_name="PEC01",
+        listen="127.0.0.1:0",
+        store=StoreSection(),
+    )
+    with config.open("a") as file:
+        file.write("\n[notification]\nsend = true\n")
+    return DirectoryServerFolder(path)
+
+
+def run(folder: DirectoryServerFolder, stack: ExitStack) -> None:
+    """Run the server until the stack is closed."""
+    ready = Event()
+    process = ServerProcess(folder, ServerConfig.read(folder.config), on_ready=lambda _: ready.set())
+    thread = Thread(target=process.run)
+    thread.start()
+    stack.callback(thread.join, WAIT_S)
+    stack.callback(process.stop)
+    assert ready.wait(WAIT_S)
+
+
+def owner(folder: DirectoryServerFolder, identifier: UUID, stack: ExitStack) -> tuple[Inbox, SocketAddress]:
+    """Queue manager of WEB01, which trusts the PEC: its notification queue and its address."""
+    config = ServerConfig.read(folder.config)
+    pec = TrustedSender(
+        machine_name="PEC01",
+        service=Service.PEC,
+        keys=PrivateKey.load(folder.key).public_keys().keys,
+    )
+    network = TcpNetwork(HERE, folder.path / "web01.numbers", NameResolver())
+    manager = network.add(
+        "WEB01",
+        Guid.of(identifier),
+        signer=Signer(Guid.of(identifier), PrivateKey.generate(1024)),
+        verifier=Verifier(PinnedKeys({Guid.of(config.server.machine_id): pec}), time.time()),
+        queues=(NOTIFICATION,),
+    )
+    stack.callback(manager.close)
+    return manager.open(NOTIFICATION), network.address
+
+
+@pytest.mark.spec("MS-MQCN 3.3.4.1")
+def test_the_owner_of_a_queue_is_notified_also_after_a_restart(folder):
+    identifier = uuid4()
+    site = ServerConfig.read(folder.config).server.site_id
+    with ExitStack() as stack:
+        inbox, address = owner(folder, identifier, stack)
+        with ExitStack() as first:
+            run(folder, first)
+            with ControlClient(folder.control) as client:
+                client.add_host("WEB01", f"{address.host}:{address.port}")
+                client.create(
+                    QueueManager(computer_name="WEB01", identifier=identifier, site_identifier_list=[site])
+                )
+                names = (rf"WEB01\queue{number}" for number in count())
+                # the watch of a new server may begin after the first of them
+                while not _is_notified(inbox, client.create(Queue(pathname=next(names))), 3):
+                    pass
+        run(folder, stack)  # goes on where it was: nothing is missed, however early it comes
+        with ControlClient(folder.control) as client:
+            assert _is_notified(inbox, client.create(Queue(pathname=next(names))), WAIT_S)
+
+
+def _is_notified(inbox: Inbox, identifier: UUID, wait_s: float) -> bool:
+    """Receive messages until one is about an object, or for some seconds."""
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        arrival = inbox.receive(0.5)
+        if arrival is None:
+            continue
+        assert arrival.sender is not None
+        assert arrival.sender.machine_name == "PEC01"
+        if str(identifier) in str(decode(arrival.message.body)):
+            return True
+    return False
