@@ -1,13 +1,13 @@
 """Folder of a directory server: its files, for one process at a time."""
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.events.durable_files import locked
 
 CONFIG_FILE: Final = "server.toml"
 _OTHERS: Final = 0o077
@@ -98,16 +98,8 @@ class DirectoryServerFolder:
         Raises:
             ConfigError: another process runs this server, or the folder cannot be used.
         """
-        import fcntl  # noqa: PLC0415  not on Windows
-
-        with folder_errors(f"{self.path} cannot be used"):
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            lock = os.open(self.path / "server.lock", flags, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(f"the server in {self.path} runs already: stop it first") from None
+        message = f"the server in {self.path} runs already: stop it first"
+        with ExitStack() as held:
+            with folder_errors(f"{self.path} cannot be used"):
+                held.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
             yield
-        finally:
-            os.close(lock)

@@ -34,7 +34,7 @@ class Managers:
 
     def make(self, name: str, *, settings: TcpSettings = QUICK, **options: Any) -> QueueManager:
         """A queue manager that is not started."""
-        own = {
+        own: dict[str, Any] = {
             "folder": self._folder / name,
             "listen": self.hosts[name],
             "address": name,

@@ -36,4 +36,7 @@ def receive(folder: str, port: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    {"send": send, "receive": receive}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1] == "send":
+        send(*sys.argv[2:])
+    else:
+        receive(*sys.argv[2:])

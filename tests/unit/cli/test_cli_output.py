@@ -35,6 +35,8 @@ ERRORS = [
     (errors.MissingPackageError("pyarrow"), 6),
     (errors.MappingError("x"), 6),
     (errors.TransportError("x"), 6),
+    (errors.NotDelivered("x"), 3),
+    (errors.MessageRejected("x"), 1),
     (errors.DecodeError("[MS-DTYP] 2.4.6", "Owner", 4, "x"), 6),
     (RuntimeError("x"), 6),
     (OSError(errno.ENOSPC, "full"), 6),
