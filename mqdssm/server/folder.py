@@ -99,7 +99,7 @@ class DirectoryServerFolder:
             ConfigError: another process runs this server, or the folder cannot be used.
         """
         message = f"the server in {self.path} runs already: stop it first"
-        with ExitStack() as held:
+        with ExitStack() as holding:
             with folder_errors(f"{self.path} cannot be used"):
-                held.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
+                holding.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
             yield
