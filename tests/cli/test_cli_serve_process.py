@@ -90,6 +90,19 @@ def test_a_folder_that_others_can_read(alone, folder: Path) -> None:
     assert alone.error("serve", file, code=6) == f"{folder} can be read by others: chmod 700 {folder}"
 
 
+def test_a_server_goes_on_when_nobody_reads_its_output(alone, folder: Path, tmp_path: Path) -> None:
+    file = Path(init(alone, folder)["config"])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(30)
+        manager.bind(str(tmp_path / "notify"))
+        with served(file, NOTIFY_SOCKET=str(tmp_path / "notify")) as server:
+            server.process.stdout.close()
+            assert manager.recv(100) == b"READY=1"  # behind the line that nobody has read
+            with ControlClient(folder / "control.sock") as client:
+                client.create(Queue(pathname=r"PEC01\orders"))
+            assert server.end() == 0
+
+
 def test_systemd_is_told_when_the_server_works_and_stops(alone, folder: Path, tmp_path: Path) -> None:
     file = Path(init(alone, folder)["config"])
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli import logs
 from mqdssm.cli.exits import in_command_words
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, silence, usage_problems
 from mqdssm.cli.watch.ending import ending
 
 GRACE_S: Final = 30.0
@@ -43,19 +43,17 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
 
     def note(text: str) -> None:
         if run.output.is_json:
-            run.output.json_line(json.dumps({"event": "note", "message": in_command_words(text)}))
-            sys.stdout.flush()
+            _print(run, json.dumps({"event": "note", "message": in_command_words(text)}))
         else:
             run.output.note(text)
 
     def tell(host: str, port: int) -> None:
         if run.output.is_json:
             event = {"event": "ready", "role": role, "listen": f"{host}:{port}"}
-            run.output.json_line(json.dumps(event))
+            _print(run, json.dumps(event))
         else:
             name = config.server.machine_name
-            run.output.line(f"{name}, {role} of {config.server.site}, works and listens on {host}:{port}")
-        sys.stdout.flush()
+            _print(run, f"{name}, {role} of {config.server.site}, works and listens on {host}:{port}")
 
     process = ServerProcess(
         DirectoryServerFolder(config_file.absolute().parent),
@@ -67,6 +65,15 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     with ending(GRACE_S) as end:
         end.stops(process.stop)
         process.run()
+
+
+def _print(run: CommandRun, line: str) -> None:
+    """Print a line; the server goes on if the reader of its output has gone."""
+    try:
+        run.output.json_line(line) if run.output.is_json else run.output.line(line)
+        sys.stdout.flush()
+    except OSError:
+        silence(sys.stdout)
 
 
 app = command_app(
