@@ -271,6 +271,7 @@ class AcceptedSession(SessionDriver):
         context: what all sessions share.
         admit: returns True if there may be a connection from an IP address.
         on_end: called when the connection is gone.
+        on_open: called with the IP address of the peer, and the identifier that it claims.
     """
 
     def __init__(
@@ -278,9 +279,16 @@ class AcceptedSession(SessionDriver):
         context: SessionContext,
         admit: Callable[["AcceptedSession", str], bool],
         on_end: Callable[["AcceptedSession"], object],
+        on_open: Callable[[str, Guid], object] = lambda _host, _identifier: None,
     ) -> None:
         super().__init__(MessageSession.accept(context.settings), context)
-        self._admit, self._on_end = admit, on_end
+        self._admit, self._on_end, self._on_open = admit, on_end, on_open
+        self._performers[do.SessionOpened] = self._opened
+
+    def _opened(self, _action: do.SessionOpened) -> None:
+        self._context.counts.add("session opened")
+        if self._connection is not None:
+            self._on_open(self._connection.peer_host, self.session.remote_identifier)
 
     @property
     def status(self) -> SessionStatus:
@@ -322,6 +330,7 @@ class NeighborSession(SessionDriver):
         self._packets: Final[dict[int, tuple[UserPacket, bytes]]] = {}
         self._connecting: asyncio.Task[None] | None = None
         self._problem = ""
+        self._hosts: frozenset[str] = frozenset()  # of the last attempt
         self._is_pumping = False
         self._is_stopping = False
         self._performers.update(
@@ -365,6 +374,17 @@ class NeighborSession(SessionDriver):
         """Pass an event to the session and perform its actions; then send what waits."""
         super().take(event)
         self.pump()
+
+    def hear(self, host: str, identifier: Guid) -> None:
+        """Connect soon if this neighbour has opened a session (decision T70).
+
+        Args:
+            host: IP address of the peer.
+            identifier: QueueManager.Identifier that the peer claims.
+        """
+        is_same = host in self._hosts or self.outbox.address == identifier
+        if is_same and self.session.state is SessionState.WAITING_RECONNECT:
+            self.take(do.NeighborHeard())
 
     def stop_sending(self) -> None:
         """Take no further messages from the queue manager."""
@@ -476,6 +496,7 @@ class NeighborSession(SessionDriver):
         context, address = self._context, self.outbox.address
         executor = context.executor if self.outbox.is_own else context.stranger_executor
         addresses = await self._loop.run_in_executor(executor, context.resolver.resolve, address)
+        self._hosts = frozenset(host for host, _port in addresses)
         failure: OSError | UnicodeError | None = None
         for host, port in addresses[:SOCKET_ADDRESSES_MAX]:
             try:

@@ -307,8 +307,15 @@ class TcpNetwork:
         """Make the session and the connection of a peer that connects."""
         context = self._context
         assert context is not None  # noqa: S101  set before `_start`
-        session = AcceptedSession(context, self._admit, lambda ended: self._accepted.pop(ended, None))
+        session = AcceptedSession(
+            context, self._admit, lambda ended: self._accepted.pop(ended, None), self._hear
+        )
         return SessionConnection(session, 0, context.pending)
+
+    def _hear(self, host: str, identifier: Guid) -> None:
+        """Let neighbours that may be a peer be connected soon: it has opened a session."""
+        for neighbor in self._neighbors.values():
+            neighbor.hear(host, identifier)
 
     def _admit(self, session: AcceptedSession, host: str) -> bool:
         """Count an accepted connection; return False if there are too many."""

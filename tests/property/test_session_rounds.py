@@ -111,7 +111,9 @@ EVENTS = st.one_of(
         session_header=st.none() | HEADERS,
     ),
     st.builds(do.MessageStored, token=st.integers(0, 20)),
-    st.sampled_from([do.MessagesWaiting(), do.NothingWaiting(), do.CloseSession(detail="x")]),
+    st.sampled_from(
+        [do.MessagesWaiting(), do.NothingWaiting(), do.NeighborHeard(), do.CloseSession(detail="x")]
+    ),
     st.floats(0.0, 400.0),
 )
 

@@ -76,6 +76,35 @@ def test_attempts_of_many_neighbours_are_spread():
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_a_neighbour_that_is_heard_is_connected_five_seconds_after_the_last_attempt():
+    """Decision T70: it may have been started a minute before the next attempt is due."""
+    bench = initiator()
+    delays(bench, 4)
+    bench.step(do.ConnectionLost(connection=5))
+    assert bench.due[SessionTimer.RETRY_CONNECT] == bench.now + 60.0
+    bench.wait(2.0)
+    for _ in range(3):  # whoever opens sessions again and again causes no more attempts
+        bench.step(do.NeighborHeard())
+    assert essential(bench.wait(2.9)) == []
+    assert essential(bench.wait(0.2)) == [do.Connect(connection=6)]
+    bench.step(do.ConnectionLost(connection=6))
+    assert bench.due[SessionTimer.RETRY_CONNECT] == bench.now + 5.0
+    bench.step(do.NothingWaiting())
+    bench.wait(20.0)
+    assert essential(bench.step(do.NeighborHeard())) == []
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_a_neighbour_that_is_heard_later_is_connected_at_once():
+    bench = initiator()
+    delays(bench, 4)
+    bench.step(do.ConnectionLost(connection=5))
+    bench.wait(30.0)
+    bench.step(do.NeighborHeard())
+    assert essential(bench.wait(0.0)) == [do.Connect(connection=6)]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_an_acknowledgement_makes_attempts_frequent_again():
     bench = initiator()
     delays(bench, 3)

@@ -75,6 +75,14 @@ class NothingWaiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NeighborHeard:
+    """The neighbour has opened a session with us: it can be reached again.
+
+    The next attempt to connect comes sooner (decision T70).
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PingReceived:
     """A ping response arrived from the neighbour's address ([MS-MQQB] 3.1.7.8).
 
@@ -200,6 +208,7 @@ class Stop:
 Event: TypeAlias = (
     MessagesWaiting
     | NothingWaiting
+    | NeighborHeard
     | PingReceived
     | Connected
     | ConnectionLost

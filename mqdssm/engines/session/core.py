@@ -66,6 +66,7 @@ class SessionCore:
         self.is_stopped = False
         self.has_waiting = False
         self.failures = 0
+        self.closed_at = float("-inf")
         self.initialize()
 
     def initialize(self) -> None:
@@ -93,6 +94,7 @@ class SessionCore:
 
     def close(self, reason: CloseReason, detail: str = "") -> None:
         """Close the session ([MS-MQQB] 3.1.5.9)."""
+        self.closed_at = self.now
         self.actions += self.timers.stop_all()
         if self.has_connection or reason in _UNREACHABLE:
             self.actions.append(

@@ -92,6 +92,15 @@ def on_retry_timer(session: SessionCore) -> None:
         session.connect()
 
 
+def on_neighbor_heard(session: SessionCore, _event: do.NeighborHeard) -> None:
+    """Connect as after a first failure: the neighbour works again (decision T70)."""
+    session.failures = 0
+    wait_s = max(session.closed_at + session.settings.retry_connect_s - session.now, 0.0)
+    due = session.timers.due(SessionTimer.RETRY_CONNECT)
+    if due is not None and session.now + wait_s < due:
+        session.start(SessionTimer.RETRY_CONNECT, wait_s)
+
+
 def on_connected_acceptor(session: SessionCore, _event: do.Connected) -> None:
     """Wait for the request of the initiator ([MS-MQQB] 3.1.5.10)."""
     session.has_connection = True

@@ -233,6 +233,7 @@ _TIMERS: Final[Mapping[SessionTimer, Callable[[SessionCore], None]]] = {
 _HANDLERS: Final[Mapping[tuple[SessionState, type], Handler]] = {
     (SessionState.CLOSED, do.MessagesWaiting):                  handshake.on_waiting_closed,  # 3.1.5.2
     (SessionState.PINGING, do.PingReceived):                    handshake.on_ping,  # 3.1.7.8
+    (SessionState.WAITING_RECONNECT, do.NeighborHeard):         handshake.on_neighbor_heard,  # decision T70
     (SessionState.CONNECTING, do.Connected):                    handshake.on_connected_initiator,  # 3.1.5.2.3
     (SessionState.WAITING_EC, do.Connected):                    handshake.on_connected_acceptor,  # 3.1.5.10
     (SessionState.WAITING_EC, EstablishConnection):             handshake.on_establish_request,  # 3.1.5.3.1

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import pytest
 from support.replication.queue_managers import guid_of, received, signed, wait_until
-from support.replication.tcp_machines import CuttingProxy, TcpMachines
+from support.replication.tcp_machines import QUICK, CuttingProxy, TcpMachines
 from support.session.raw_client import BASE, SIGNATURE, RawClient, packet, user_packet
 
+from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.model.names import parse_format_name
@@ -33,6 +34,24 @@ def machines(tmp_path):
     made = TcpMachines(tmp_path)
     yield made
     made.close()
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_a_neighbour_that_starts_and_sends_is_connected_at_once(machines):
+    """Decision T70: the next attempt would follow three seconds later."""
+    sessions = replace(QUICK.sessions, retry_connect_s=0.05, retry_connect_max_s=60.0)
+    left = machines.add("LEFT", sessions=sessions)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        machines.know("RIGHT", SocketAddress(*nobody.getsockname()))
+    left.open(REPLICATION)  # else the message of RIGHT comes back
+    left.send(signed("LEFT", b"waiting"), RIGHT)
+    counts = machines.networks["LEFT"].counts
+    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 6)
+    right = machines.add("RIGHT")
+    inbox, before = right.open(REPLICATION), time.monotonic()
+    right.send(signed("RIGHT", b"here"), replication_queue("LEFT"))
+    assert received(inbox).body == b"waiting"
+    assert time.monotonic() - before < 2.5
 
 
 @pytest.mark.slow
@@ -247,6 +266,7 @@ def test_a_session_that_cannot_go_on_leaves_the_others_alone(machines, caplog):
         network.wake()
     held.set()
     wait_until(lambda: network.counts.seen().get("defect"))
+    wait_until(lambda: resumed)
     assert resumed == [1], "one round for three calls"
     network.wake()
     wait_until(lambda: resumed == [1, 1])
