@@ -11,9 +11,9 @@ from typing import Final
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import DecodeError, GenericDirectoryError
+from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import is_failure, name_of
+from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
@@ -47,6 +47,7 @@ class Admission:
         Raises:
             ValueError: keys or an address that cannot be used, or this server cannot admit it.
             GenericDirectoryError: a change was refused.
+            OutcomeUnknown: the objects may have been made; the same request may be repeated.
             DirectoryError: the directory cannot be read.
         """
         parse_address(request.address)
@@ -102,12 +103,13 @@ class Admission:
 
         Raises:
             GenericDirectoryError: refused, or another object has the name.
+            OutcomeUnknown: the object may have been made.
         """
         read = self._server.store.lookup(ops.ReadObject(object_type=new.object_type, path_name=new.name))
         if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
-            is_same = values.get(named) == request.machine_name
+            is_same = values.get(named) == request.machine_name and read.identifier == new.identifier
             if is_same and values.get(key) == dict(new.properties)[key]:
                 self._hosts.add(request.machine_name, request.machine_id, request.address)
                 return read.identifier
@@ -124,6 +126,8 @@ class Admission:
             identifier=new.identifier,
             properties=new.properties,
         )
+        if outcome.status == Hresult.MQDS_NO_RSP_FROM_OWNER:
+            raise OutcomeUnknown(f"{new.object_type.spec_name} {new.name} may have been made, or not")
         if is_failure(outcome.status) or outcome.identifier is None:
             raise GenericDirectoryError(
                 f"{new.object_type.spec_name} {new.name} cannot be made: {name_of(outcome.status)}"

@@ -165,8 +165,10 @@ class ControlClient:
         """Let the server make the objects of a new directory server.
 
         Raises:
-            ValueError: the server cannot admit it.
-            DirectoryError: a change was refused.
+            ValueError: the server cannot admit it; nothing was made.
+            GenericDirectoryError: a change was refused; nothing was made.
+            OutcomeUnknown: the objects may have been made; the same request may be repeated.
+            DirectoryNotConnected: the request was not sent.
         """
         reply = self._ask(request)
         if not isinstance(reply, protocol.AdmissionReply):
@@ -219,8 +221,22 @@ class ControlClient:
         return reply.identifier
 
     def _ask(self, request: protocol.Request) -> protocol.Reply:
+        """Send a request and return the reply.
+
+        Raises:
+            OutcomeUnknown: a request for a change was sent, and no whole reply has come.
+            DirectoryNotConnected: the request was not sent; or the state of the server cannot be read.
+            ConfigError: the request is too long; or no state of this version.
+        """
         self._send(request)
-        reply: protocol.Reply = self._receive(protocol.REPLIES.validate_json)
+        try:
+            reply: protocol.Reply = self._receive(protocol.REPLIES.validate_json)
+        except (ConfigError, DirectoryNotConnected) as error:
+            if isinstance(request, protocol.StatusRequest):
+                raise
+            raise OutcomeUnknown(
+                f"{error}; a change may have been made; mqdssm status --server shows if the server works"
+            ) from error
         return reply
 
     def _unexpected(self, reply: protocol.Reply) -> Exception:
@@ -229,6 +245,8 @@ class ControlClient:
             return ConfigError(f"{self._path} answers with {reply.reply!r}")
         if reply.kind == "usage":
             return ValueError(reply.problem)
+        if reply.kind == "unknown":
+            return OutcomeUnknown(f"{self.machine_name}: {reply.problem}")
         error = ObjectNotFound if reply.kind == "not found" else GenericDirectoryError
         return error(f"{self.machine_name}: {reply.problem}")
 
@@ -255,12 +273,9 @@ class ControlClient:
                 f"{self._path} sends no reply of this version: {protocol.problem_of(error)}"
             ) from None
 
-    def _lost(self, error: OSError) -> DirectoryError:
+    def _lost(self, error: OSError) -> DirectoryNotConnected:
         reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
-        return OutcomeUnknown(
-            f"the directory server at {self._path} {reason}: a change may have been made; mqdssm status "
-            "--server shows if it works"
-        )
+        return DirectoryNotConnected(f"the directory server at {self._path} {reason}")
 
 
 def _connect(path: Path) -> socket.socket:

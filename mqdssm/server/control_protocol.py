@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
+from mqdssm.server.config import ListenedAddress, MachineName
 from mqdssm.server.snapshot import ServerSnapshot
 
 PROTOCOL_VERSION: Final = 1
@@ -142,17 +143,17 @@ class AdmissionRequest(_Document):
         site: name of its site; for a BSC, the site of the server that is asked.
         site_id: identifier of the site if it is new.
         public_keys: PROPID_QM_SIGN_PK of the new server, in base64.
-        address: where it listens.
+        address: IP address and port where it listens.
     """
 
     request: Literal["admit"] = "admit"
-    machine_name: str = Field(min_length=1, max_length=256)
+    machine_name: MachineName
     machine_id: UUID
     role: Literal[Role.PSC, Role.BSC]
     site: str = Field(min_length=1, max_length=256)
     site_id: UUID
     public_keys: str = Field(max_length=64 << 10)
-    address: str = Field(max_length=300)
+    address: Annotated[ListenedAddress, Field(max_length=300)]
 
 
 class ServerStopRequest(_Document):
@@ -233,17 +234,19 @@ class AdmissionReply(_Document):
 
 
 class RefusedReply(_Document):
-    """Refusal of a request that cannot be carried out; nothing was done.
+    """Refusal of a request that cannot be carried out.
+
+    Nothing was done, unless the kind is "unknown".
 
     Attributes:
         problem: the reason.
         kind: "usage" if the request is wrong, "not found" if there is no such object, "failure" if the
-            server cannot do it now.
+            server cannot do it now. "unknown" if the server does not know if the change was made.
     """
 
     reply: Literal["refused"] = "refused"
     problem: str
-    kind: Literal["usage", "not found", "failure"]
+    kind: Literal["usage", "not found", "failure", "unknown"]
 
 
 Reply = StatusReply | OutcomeReply | AdmissionReply | RefusedReply

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import ObjectOutcome
-from mqdssm.errors import MqdssmError, ObjectNotFound
+from mqdssm.errors import MqdssmError, ObjectNotFound, OutcomeUnknown
 from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
@@ -53,8 +53,8 @@ class ControlService:
     def perform(self, data: bytes) -> protocol.Reply:
         """Carry out a request, given as the octets of its document; return the reply.
 
-        A refusal says why nothing was done. The status MQDS_NO_RSP_FROM_OWNER of an outcome means that the
-        change may have been made, or not.
+        A refusal says why nothing was done. The kind "unknown" of a refusal, and the status
+        MQDS_NO_RSP_FROM_OWNER of an outcome, mean that the change may have been made, or not.
         """
         try:
             return self._perform(protocol.REQUESTS.validate_json(data))
@@ -64,11 +64,13 @@ class ControlService:
             return protocol.RefusedReply(problem=str(error), kind="not found")
         except ValueError as error:
             return protocol.RefusedReply(problem=str(error), kind="usage")
+        except OutcomeUnknown as error:
+            return protocol.RefusedReply(problem=str(error), kind="unknown")
         except MqdssmError as error:
             return protocol.RefusedReply(problem=str(error), kind="failure")
         except Exception:
             log.exception("a request on the control socket fails by a defect")
-            return protocol.RefusedReply(problem="a defect, described in the server's log", kind="failure")
+            return protocol.RefusedReply(problem="a defect, described in the server's log", kind="unknown")
 
     def _perform(self, request: protocol.Request) -> protocol.Reply:
         match request:

@@ -34,6 +34,11 @@ class DirectoryServerFolder:
         return self.path / "key.pem"
 
     @property
+    def admission(self) -> Path:
+        """Request of a new server to be admitted, until its configuration is made."""
+        return self.path / "admission.json"
+
+    @property
     def numbers(self) -> Path:
         """Numbers of messages that were sent."""
         return self.path / "message-numbers.json"

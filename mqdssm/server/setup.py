@@ -8,8 +8,14 @@ from pydantic import ValidationError
 
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import ConfigError, MqdssmError, OutcomeUnknown
-from mqdssm.events.durable_files import replace_file
+from mqdssm.errors import (
+    ConfigError,
+    DirectoryNotConnected,
+    GenericDirectoryError,
+    ObjectNotFound,
+    folder_errors,
+)
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.server.config import (
     PinnedSection,
     ServerConfig,
@@ -20,7 +26,7 @@ from mqdssm.server.config import (
     parse_address,
 )
 from mqdssm.server.control_client import ControlClient
-from mqdssm.server.control_protocol import AdmissionRequest, problem_of
+from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, problem_of
 from mqdssm.server.folder import DirectoryServerFolder
 
 
@@ -72,8 +78,10 @@ def add_server(
 ) -> Path:
     """Make the folder of another directory server, admitted by one that works.
 
+    A request whose outcome is unknown stays in the folder with its key. The same call repeats it.
+
     Args:
-        path: the new folder.
+        path: the new folder, or that of a request whose outcome is unknown.
         client: control socket of the PEC for a PSC, of the site's PSC for a BSC.
         role: PSC or BSC.
         site: its site; that of a PSC is made.
@@ -83,46 +91,141 @@ def add_server(
     Raises:
         ConfigError: a value that cannot be used, or the folder is not empty.
         ValueError: the other server cannot admit it.
-        DirectoryError: a change was refused.
+        GenericDirectoryError: a change was refused.
+        OutcomeUnknown: the objects of the new server may have been made.
+        DirectoryNotConnected: the request was not sent.
     """
-    if parse_address(listen).host in {"0.0.0.0", "::"}:  # noqa: S104  refused
-        raise ConfigError("give an address to listen on by which the other servers reach this one")
+    draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen)
     folder = DirectoryServerFolder(path)
-    folder.make()
-    key = PrivateKey.load_or_generate(folder.key)
-    machine_id = uuid4()
-    request = AdmissionRequest(
-        machine_name=machine_name,
-        machine_id=machine_id,
-        role=role,
-        site=site,
-        site_id=uuid4(),
-        public_keys=encoded_keys(key.public_keys()),
-        address=listen,
-    )
+    with folder_errors(f"{path} cannot hold a directory server"):
+        is_repeated = folder.admission.exists() and not folder.config.exists()
+    request = _begun(folder, draft) if is_repeated else _begin(folder, draft)
     try:
         reply = client.admit(request)
-    except OutcomeUnknown:
-        raise  # the other server may have taken the key
-    except (MqdssmError, ValueError):
-        folder.key.unlink()
-        folder.path.rmdir()
+    except DirectoryNotConnected as error:  # OutcomeUnknown, too: the other server may have taken the key
+        raise type(error)(f"{error}; {path} keeps the key and the request: repeat the command") from error
+    except (GenericDirectoryError, ObjectNotFound, ValueError):
+        if not is_repeated:  # else the first request may have been carried out
+            _discard(folder)
         raise
-    config = ServerConfig(
-        server=ServerSection(
+    file = _write_config(folder, _admitted_config(request, reply))
+    with folder_errors(f"{folder.admission} cannot be removed"):
+        folder.admission.unlink()
+    return file
+
+
+def _draft(
+    *, role: Literal[Role.PSC, Role.BSC], site: str, machine_name: str, listen: str
+) -> AdmissionRequest:
+    """Return a request with new identifiers, without a key.
+
+    Raises:
+        ConfigError: a value that cannot be used.
+    """
+    try:
+        request = AdmissionRequest(
             machine_name=machine_name,
-            machine_id=machine_id,
+            machine_id=uuid4(),
             role=role,
-            enterprise=reply.enterprise,
             site=site,
-            site_id=reply.site_id,
-            pec_name=reply.pec_name,
-            psc_name=reply.psc_name,
-        ),
-        transport=TransportSection(listen=listen, hosts=reply.hosts),
-        pinned=tuple(PinnedSection(**known_key.model_dump()) for known_key in reply.keys),
+            site_id=uuid4(),
+            public_keys="",
+            address=listen,
+        )
+        _server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
+    except ValidationError as error:
+        raise ConfigError(problem_of(error)) from None
+    address = parse_address(listen)
+    if address.host in {"0.0.0.0", "::"} or not address.port:  # noqa: S104  refused
+        raise ConfigError("give an address and port to listen on by which the other servers reach this one")
+    return request
+
+
+def _begin(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionRequest:
+    """Make the folder with a new key and the request; return the request.
+
+    Raises:
+        ConfigError: the folder cannot be made, or is not empty.
+    """
+    folder.make()
+    try:
+        key = PrivateKey.load_or_generate(folder.key)
+        request = draft.model_copy(update={"public_keys": encoded_keys(key.public_keys())})
+        write_atomically(folder.admission, [request.model_dump_json(indent=1)])
+    except ConfigError:
+        _discard(folder)
+        raise
+    return request
+
+
+def _begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionRequest:
+    """Return the request that was begun in a folder.
+
+    Raises:
+        ConfigError: the files cannot be used, or belong to a request with other values than the draft.
+    """
+    with folder_errors(f"{folder.admission} cannot be read"):
+        data = folder.admission.read_bytes()
+    try:
+        request = AdmissionRequest.model_validate_json(data)
+    except ValidationError as error:
+        raise ConfigError(f"{folder.admission} is no request: {problem_of(error)}") from None
+    keys = encoded_keys(PrivateKey.load(folder.key).public_keys())
+    own = {"machine_id": request.machine_id, "site_id": request.site_id, "public_keys": keys}
+    if draft.model_copy(update=own) != request:
+        raise ConfigError(
+            f"{folder.path} has another request, for the {request.role} {request.machine_name} of "
+            f"{request.site} at {request.address}: repeat that one, or name a new folder"
+        )
+    return request
+
+
+def _discard(folder: DirectoryServerFolder) -> None:
+    """Remove the folder of a request that was not carried out."""
+    with folder_errors(f"{folder.path} cannot be removed"):
+        for file in (folder.admission, folder.key):
+            file.unlink(missing_ok=True)
+        folder.path.rmdir()
+
+
+def _admitted_config(request: AdmissionRequest, reply: AdmissionReply) -> ServerConfig:
+    """Return the configuration of a server that was admitted.
+
+    Raises:
+        ConfigError: the reply has a value that cannot be used.
+    """
+    try:
+        return ServerConfig(
+            server=_server_section(
+                request.model_copy(update={"site_id": reply.site_id}),
+                enterprise=reply.enterprise,
+                pec_name=reply.pec_name,
+                psc_name=reply.psc_name,
+            ),
+            transport=TransportSection(listen=request.address, hosts=reply.hosts),
+            pinned=tuple(PinnedSection(**known_key.model_dump()) for known_key in reply.keys),
+        )
+    except ValidationError as error:
+        raise ConfigError(f"the reply cannot be used: {problem_of(error)}") from None
+
+
+def _server_section(
+    request: AdmissionRequest, *, enterprise: str, pec_name: str, psc_name: str
+) -> ServerSection:
+    """Return the identity of a server that is admitted.
+
+    The name of the PSC is left out for a PSC.
+    """
+    return ServerSection(
+        machine_name=request.machine_name,
+        machine_id=request.machine_id,
+        role=request.role,
+        enterprise=enterprise,
+        site=request.site,
+        site_id=request.site_id,
+        pec_name=pec_name,
+        psc_name=psc_name if request.role is Role.BSC else "",
     )
-    return _write_config(folder, config)
 
 
 def write_folder(path: Path, config: ServerConfig) -> Path:
@@ -138,5 +241,5 @@ def write_folder(path: Path, config: ServerConfig) -> Path:
 
 
 def _write_config(folder: DirectoryServerFolder, config: ServerConfig) -> Path:
-    replace_file(folder.config, [config.to_toml().encode()])
+    write_atomically(folder.config, [config.to_toml()])
     return folder.config

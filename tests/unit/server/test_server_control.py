@@ -19,7 +19,6 @@ from mqdssm.errors import (
     GenericDirectoryError,
     ObjectAlreadyExists,
     ObjectNotFound,
-    OutcomeUnknown,
 )
 from mqdssm.model.elements import Enterprise as EnterpriseElement
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, Site
@@ -251,7 +250,7 @@ def test_a_server_that_falls_silent(tmp_path):
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(tmp_path / "deaf.sock"))
     listening.listen()
-    with pytest.raises(OutcomeUnknown, match="does not answer"):
+    with pytest.raises(DirectoryNotConnected, match="does not answer"):
         ControlClient(tmp_path / "deaf.sock", reply_s=0.05)
     listening.close()
 

@@ -1,0 +1,226 @@
+"""Making the folder of a further directory server, admitted by one that works."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from support.replication.live_servers import Enterprise, LiveServer, pec_with_site, site_of
+from support.replication.queue_managers import guid_of, key_of
+
+from mqdssm.engines.replication.operations import ObjectOutcome, ReadObject
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, OutcomeUnknown
+from mqdssm.model.elements import Queue
+from mqdssm.model.hresults import Hresult, is_failure
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.server import control_protocol as protocol
+from mqdssm.server.admission import Admission
+from mqdssm.server.config import ServerConfig, ServerSection, TransportSection
+from mqdssm.server.control_client import ControlClient
+from mqdssm.server.control_server import ControlServer
+from mqdssm.server.control_service import ControlService
+from mqdssm.server.hosts import HostTable
+from mqdssm.server.setup import add_server
+from mqdssm.server.snapshot_reader import SnapshotReader
+
+LISTEN = "127.0.0.1:1801"
+
+
+class NoMachines:
+    """A directory that names no machines."""
+
+    def host_of(self, _identifier: object) -> None:
+        return None
+
+
+@pytest.fixture(scope="module")
+def pec() -> Iterator[LiveServer]:
+    """A PEC of Site0, at work for all tests of the module; it knows Site1, whose PSC1 never started."""
+    made = Enterprise()
+    pec_with_site(made)
+    yield made.servers["PEC"]
+    made.close()
+
+
+@pytest.fixture
+def path(pec: LiveServer, tmp_path: Path) -> Iterator[Path]:
+    """Control socket of the PEC."""
+    config = ServerConfig(
+        server=ServerSection(
+            machine_name="PEC",
+            machine_id=guid_of("PEC").uuid,
+            role=Role.PEC,
+            enterprise="Fabrikam",
+            site="Site0",
+            site_id=site_of("Site0").uuid,
+            pec_name="PEC",
+        ),
+        transport=TransportSection(listen=LISTEN),
+    )
+    hosts = HostTable(tmp_path / "hosts.json", {}, {}, NoMachines())  # type: ignore[arg-type]
+    admission = Admission(pec.server, config, key_of("PEC").public_keys(), hosts)
+    reader = SnapshotReader(pec.server)
+    service = ControlService(pec.server, reader.read, lambda: None, admission=admission, hosts=hosts)
+    with ControlServer(tmp_path / "control.sock", service):
+        yield tmp_path / "control.sock"
+
+
+def add(path: Path, folder: Path, **changes: str) -> Path:
+    """Add a PSC through a control socket."""
+    values = {"site": "Rome", "machine_name": "PSC2", "listen": "127.0.0.1:1802", **changes}
+    with ControlClient(path, reply_s=5) as client:
+        return add_server(folder, client, role=Role.PSC, **values)
+
+
+def site_named(pec: LiveServer, name: str) -> dict[Propid, object] | None:
+    """Properties of a site in the directory of the PEC, with its identifier."""
+    read = pec.store.lookup(ReadObject(object_type=ObjectType.SITE, path_name=name))
+    if is_failure(read.status):
+        return None
+    return {**dict(read.properties), Propid.S_SITEID: read.identifier}
+
+
+@contextmanager
+def scripted_server(path: Path, answer: bytes) -> Iterator[list[bytes]]:
+    """A server that reads one request, sends some octets and closes the connection."""
+    requests: list[bytes] = []
+
+    def serve() -> None:
+        with listening.accept()[0] as client:
+            protocol.send_document(client, protocol.Hello(protocol=1, machine_name="PEC"), 1000)
+            assert protocol.receive_document(client, 1000)
+            requests.append(protocol.receive_document(client, 100_000) or b"")
+            client.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        thread = Thread(target=serve)
+        thread.start()
+        yield requests
+        thread.join()
+
+
+LOST = pytest.mark.parametrize(
+    "answer",
+    [b"", b"\0\0", b"\0\0\0\x09{}", b"\0\0\0\x02{}"],
+    ids=["closed", "cut length", "cut frame", "no reply"],
+)
+
+
+@LOST
+def test_a_lost_reply_to_a_change_is_no_refusal(tmp_path, answer):
+    queue = Queue(pathname=r"PEC\orders")
+    with (
+        scripted_server(tmp_path / "s", answer),
+        ControlClient(tmp_path / "s") as client,
+        pytest.raises(OutcomeUnknown, match="may have been made"),
+    ):
+        client.create(queue)
+
+
+def test_a_state_that_was_not_sent_is_no_change(tmp_path):
+    with scripted_server(tmp_path / "s", b""), ControlClient(tmp_path / "s") as client:
+        with pytest.raises(DirectoryNotConnected) as lost:
+            client.status()
+        assert not isinstance(lost.value, OutcomeUnknown)
+
+
+@LOST
+def test_the_key_stays_after_a_lost_reply_and_the_same_command_goes_on(pec, path, tmp_path, answer, request):
+    name, site = f"PSC-{request.node.callspec.id}", f"site {request.node.callspec.id}"
+    folder, values = tmp_path / "psc", {"machine_name": name, "site": site}
+    with scripted_server(tmp_path / "s", answer) as requests, pytest.raises(OutcomeUnknown, match="repeat"):
+        add(tmp_path / "s", folder, **values)
+    key = (folder / "key.pem").read_bytes()
+    with pytest.raises(ConfigError, match="has another request"):
+        add(path, folder, **values | {"site": "other"})
+    config = ServerConfig.read(add(path, folder, **values))
+    sent = protocol.REQUESTS.validate_json(requests[0])
+    assert isinstance(sent, protocol.AdmissionRequest)
+    assert (config.server.machine_id, config.server.site_id) == (sent.machine_id, sent.site_id)
+    assert site_named(pec, site)[Propid.S_SITEID].uuid == sent.site_id
+    assert (folder / "key.pem").read_bytes() == key
+    assert {file.name for file in folder.iterdir()} == {"key.pem", "server.toml"}
+    with pytest.raises(ConfigError, match="is not empty"):
+        add(path, folder, **values)
+
+
+def test_a_site_that_may_have_been_made_is_found_again(pec, path, tmp_path, monkeypatch):
+    """The PEC's directory is slow: the site is made, and the answer comes too late."""
+    change: Callable[..., ObjectOutcome] = pec.driver.change
+
+    def late(**values: object) -> ObjectOutcome:
+        assert not is_failure(change(**values).status)
+        return ObjectOutcome(status=Hresult.MQDS_NO_RSP_FROM_OWNER)
+
+    monkeypatch.setattr(pec.driver, "change", late)
+    with pytest.raises(OutcomeUnknown, match="may have been made"):
+        add(path, tmp_path / "psc")
+    monkeypatch.undo()
+    config = ServerConfig.read(add(path, tmp_path / "psc"))
+    site = site_named(pec, "Rome")
+    assert (site[Propid.S_PSC], site[Propid.S_SITEID].uuid) == ("PSC2", config.server.site_id)
+
+
+def test_a_defect_behind_the_change_leaves_the_key(path, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("defect")
+
+    monkeypatch.setattr(Admission, "admit", fail)
+    with pytest.raises(OutcomeUnknown, match="a defect"):
+        add(path, tmp_path / "psc", site="Oslo", machine_name="PSC3")
+    assert (tmp_path / "psc" / "key.pem").exists()
+
+
+def test_a_refused_request_leaves_no_folder_but_a_repeated_one_does(path, tmp_path):
+    refused = {"site": "Site1", "machine_name": "PSC4"}
+    with pytest.raises(GenericDirectoryError, match="exists already"):
+        add(path, tmp_path / "psc", **refused)
+    assert not (tmp_path / "psc").exists()
+    with scripted_server(tmp_path / "s", b""), pytest.raises(OutcomeUnknown):
+        add(tmp_path / "s", tmp_path / "psc", **refused)
+    with pytest.raises(GenericDirectoryError, match="exists already"):
+        add(path, tmp_path / "psc", **refused)
+    assert (tmp_path / "psc" / "key.pem").exists(), "the first request may have been carried out"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"listen": "psc2.example.com:1801"},
+        {"listen": "0.0.0.0:1801"},
+        {"listen": "127.0.0.1:0"},
+        {"listen": "127.0.0.1:x"},
+        {"machine_name": "a\\b"},
+        {"machine_name": " "},
+        {"site": "s" * 257},
+        {"site": ""},
+    ],
+    ids=lambda changes: next(iter(f"{name} {value[:25]}" for name, value in changes.items())),
+)
+def test_values_are_checked_before_anything_is_made(pec, path, tmp_path, changes):
+    values = {"site": "Bern", "machine_name": "PSC5", **changes}
+    with pytest.raises(ConfigError):
+        add(path, tmp_path / "psc", **values)
+    assert not (tmp_path / "psc").exists()
+    assert site_named(pec, "Bern") is None
+
+
+def test_the_server_checks_them_too(pec, path):
+    with ControlClient(path) as client:
+        request = protocol.AdmissionRequest.model_construct(
+            machine_name="a\\b",
+            machine_id=guid_of("x").uuid,
+            role=Role.PSC,
+            site="Bern",
+            site_id=guid_of("y").uuid,
+            public_keys="",
+            address="psc2.example.com:1801",
+        )
+        with pytest.raises(ValueError, match=r"machine_name.*address"):
+            client.admit(request)
+    assert site_named(pec, "Bern") is None
