@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from mqdssm.engines.replication import operations as ops
-from mqdssm.errors import ObjectNotFound
+from mqdssm.errors import MappingError, ObjectNotFound
 from mqdssm.events.attributes import KEYS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import element_of
@@ -26,6 +26,7 @@ from mqdssm.tables import table_of
 from mqdssm.tables.mqis import MQIS_TABLES
 from mqdssm.tables.properties import PROPERTY_TABLES
 from mqdssm.tables.property_rows import CHANGED, RESERVED, PropertyRole, PropertyRow
+from mqdssm.tables.row import Access, Computed, Row
 
 COMMANDS: Final = {"create": Command.CREATE, "write": Command.UPDATE, "delete": Command.DELETE}
 CREATED: Final = frozenset({ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.ROUTING_LINK})
@@ -38,6 +39,8 @@ _TYPES: Final = {
 _NEW_MACHINE: Final[Properties] = ((Propid.QM_ADDRESS, b""), (Propid.QM_CNS, ()))
 """Required properties of a machine that have no attribute; empty, as for a machine of unknown networks."""
 _SITES: Final = "SiteIdentifierList"
+_GUIDS: Final = frozenset({Computed.SITE, Computed.QUEUE_MANAGERS})
+"""Attributes that the adapter stores as DNs, and replication as the GUIDs that clients give."""
 
 LookUp = Callable[[ops.Operation], ops.Result]
 
@@ -96,7 +99,7 @@ def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) ->
     sites: Sequence[UUID] = getattr(obj, "site_identifier_list", None) or ()
     if object_type is ObjectType.MACHINE and len(sites) != 1:
         raise ValueError(f"a queue manager has one site in this directory: give one {_SITES}")
-    properties = tuple(_properties(object_type, obj, obj.populated - {"Identifier"}))
+    properties = tuple(_properties(object_type, obj, obj.populated - {"Identifier"}, Access.CREATE))
     if object_type is ObjectType.QUEUE:
         partition = _partition_of_queue(path_name, look_up)
     elif object_type is ObjectType.MACHINE:
@@ -132,13 +135,14 @@ def _change(
         raise ValueError(f"{', '.join(sorted(names))}: a deletion takes only the object's name")
     if command is Command.UPDATE and not names:
         raise ValueError("nothing to write: give attributes besides the object's name")
+    properties = tuple(_properties(object_type, obj, names, Access.WRITE))  # a deletion has none
     return RequestedChange(
         command=command,
         object_type=object_type,
         partition_id=stored_object.partition_id,
         path_name=None,
         identifier=stored_object.identifier,
-        properties=tuple(_properties(object_type, obj, names)) if command is Command.UPDATE else (),
+        properties=properties,
     )
 
 
@@ -215,36 +219,80 @@ def _path_name(object_type: ObjectType, obj: DirectoryObject) -> str | None:
 
 
 def _properties(
-    object_type: ObjectType, obj: DirectoryObject, names: Iterable[str]
+    object_type: ObjectType, obj: DirectoryObject, names: Iterable[str], event: Access
 ) -> Iterator[tuple[Propid, PropertyValue]]:
-    """Yield the replicated properties of some attributes, without the path name.
+    """Yield the replicated properties of some attributes.
+
+    The path name of a new object is left out.
+
+    Args:
+        object_type: type of the object.
+        obj: has the values.
+        names: the attributes.
+        event: CREATE or WRITE; the attributes that the adapter stores in this event can be given (T121).
 
     Raises:
-        ValueError: an attribute that no replicated property carries.
+        ValueError: an attribute that no replicated property carries, or a value that would not be kept; the
+            text names the attribute.
     """
-    name_attribute = _name_attribute(object_type)
+    name_attribute = _name_attribute(object_type) if event is Access.CREATE else None
     rows = {
         row.adm: row
         for row in PROPERTY_TABLES[object_type].rows
-        if row.propid in CHANGED[object_type] and row.propid not in RESERVED
+        if row.propid in CHANGED[object_type] and row.propid not in RESERVED and row.carrier is not None
     }
     for name in sorted(names):
-        row = rows.get(name)
-        if name == name_attribute and row is not None:
+        if name == name_attribute:
             continue  # an argument of the change, and never changed afterwards
-        if row is None or row.carrier is None:
+        if name not in rows or not _is_given(table_of(obj.element_name).row(name), event):
             raise ValueError(f"{obj.element_name}.{name} cannot be changed through a directory server")
-        yield row.propid, _value(row, obj, name)
+        yield rows[name].propid, _value(rows[name], obj, name)
+
+
+def _is_given(row: Row, event: Access) -> bool:
+    """Return True if clients give the attribute in an event.
+
+    PROPID_QM_SERVICE and PROPID_QM_SIGN_PK are of directory servers: `mqdssm enterprise` changes them.
+    """
+    return event in row.access and (row.computed is None or row.computed in _GUIDS)
 
 
 def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
-    """Return the property's value of an attribute."""
+    """Return the property's value of an attribute.
+
+    Raises:
+        ValueError: a value that the replicas would not keep as it is (decision T120).
+    """
     value: Any = getattr(obj, obj.field_name(name))
-    if isinstance(value, UUID):
-        return Guid.of(value)
-    if isinstance(value, tuple | list) and all(isinstance(part, UUID) for part in value):
-        guids = tuple(map(Guid.of, value))
-        return guids if row.propid is not Propid.QM_SITE_ID else guids[0]
-    assert row.carrier is not None  # noqa: S101  checked by `_properties`
-    converted: PropertyValue = row.carrier.load(table_of(obj.element_name).row(name).encode(value))
+    attribute = f"{obj.element_name}.{name}"
+    if value is None:
+        raise ValueError(f"{attribute} has no value: give one")
+    if name == _SITES and len(value) != 1:
+        raise ValueError(f"{attribute} holds {len(value)} values: a queue manager has one site here")
+    adapter_row = table_of(obj.element_name).row(name)
+    try:
+        if adapter_row.computed is None:
+            converted, is_kept = _stored(row, adapter_row, value)
+        else:
+            converted, is_kept = tuple(map(Guid.of, value)) if adapter_row.multi else Guid.of(value), True
+    except MappingError as error:
+        raise ValueError(f"{attribute}: {error}") from error
+    if not is_kept:
+        raise ValueError(f"{attribute}: the directory would not keep this value")
     return converted
+
+
+def _stored(row: PropertyRow, adapter_row: Row, value: Any) -> tuple[PropertyValue, bool]:
+    """Return the property's value, and True if it is kept.
+
+    It is kept if the adapter reads the value again that the client gave.
+
+    Raises:
+        MappingError: the attribute or the property cannot hold the value.
+    """
+    raws = adapter_row.encode(value)
+    # LDAP stores nothing empty; the variant has an empty value
+    converted: PropertyValue = row.carrier.load(raws) if raws and row.carrier else value
+    stored, _ = row.stored_form(converted)
+    read = adapter_row.decode(stored) if stored else adapter_row.default
+    return converted, read == value
