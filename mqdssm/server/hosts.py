@@ -9,7 +9,7 @@ from uuid import UUID
 from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
 from mqdssm.drivers.outgoing import Address
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import replace_file
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid
 from mqdssm.server.config import parse_address
 
@@ -19,6 +19,9 @@ HOSTS_MAX: Final = 10_000
 
 class HostTable:
     """Table of addresses with a file for the added ones; thread-safe.
+
+    The address of a machine that was given last counts: an added one replaces that of the configuration
+    until the configuration has another one (decision T122).
 
     Args:
         file: the file; it is made with the first added address.
@@ -41,27 +44,33 @@ class HostTable:
         machines: MachineDirectory | None,
     ) -> None:
         self._file, self._lock = file, Lock()
+        self._configured: Final = {name.casefold(): address for name, address in configured.items()}
+        self._identifiers: Final = identifiers
         self._added: Final[dict[str, dict[str, str]]] = _read(file)
-        self._configured: Final = configured
+        changed = {
+            name: row | {"address": self._configured[name], "configured": self._configured[name]}
+            for name, row in self._added.items()
+            if self._configured.get(name, row.get("configured")) != row.get("configured")
+        }
+        if changed:
+            self._keep(changed)
         resolved: dict[Address, SocketAddress] = {}
         for name, address in self.addresses().items():
-            resolved[name] = parse_address(address)
-            identifier = identifiers.get(name.casefold())
-            if identifier is not None:
-                resolved[Guid.of(identifier)] = resolved[name]
-        for row in self._added.values():
-            if row.get("id"):
-                resolved[Guid.of(UUID(row["id"]))] = parse_address(row["address"])
+            resolved |= dict.fromkeys(self._keys(name), parse_address(address))
         self.resolver: Final = NameResolver(resolved, machines)
 
     def addresses(self) -> dict[str, str]:
-        """Return all addresses by name of the machine; the configuration's count."""
+        """Return all addresses by name of the machine."""
         with self._lock:
-            added = {name: row["address"] for name, row in self._added.items()}
-        return added | {name.casefold(): address for name, address in self._configured.items()}
+            return self._configured | {name: row["address"] for name, row in self._added.items()}
 
     def add(self, machine_name: str, machine_id: UUID | None, address: str) -> None:
         """Add or change the address of a machine, durably.
+
+        Args:
+            machine_name: its name.
+            machine_id: its QueueManager.Identifier; None: the known one, if there is one.
+            address: its address.
 
         Raises:
             ConfigError: too many addresses, or the file cannot be written.
@@ -69,16 +78,35 @@ class HostTable:
         """
         host, name = parse_address(address), machine_name.casefold()
         with self._lock:
-            if name not in self._added and len(self._added) >= HOSTS_MAX:
+            before = self._added.get(name, {})
+            if not before and len(self._added) >= HOSTS_MAX:
                 raise ConfigError(f"{self._file} has {HOSTS_MAX} addresses already: remove some")
-            self._added[name] = {"address": address} | ({"id": str(machine_id)} if machine_id else {})
-            try:
-                replace_file(self._file, [json.dumps(self._added, indent=1).encode()])
-            except OSError as error:
-                raise ConfigError(f"{self._file} cannot be written: {error.strerror}") from error
-        self.resolver.add_host(name, host)
-        if machine_id is not None:
-            self.resolver.add_host(Guid.of(machine_id), host)
+            facts = {
+                "address": address,
+                "id": str(machine_id) if machine_id else before.get("id", ""),
+                "configured": self._configured.get(name, ""),
+            }
+            self._keep({name: {fact: text for fact, text in facts.items() if text}})
+            for key in self._keys(name):
+                self.resolver.add_host(key, host)
+
+    def _keep(self, rows: dict[str, dict[str, str]]) -> None:
+        """Write addresses to the file, then to the table.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        write_atomically(self._file, [json.dumps(self._added | rows, indent=1)])
+        self._added.update(rows)
+
+    def _keys(self, name: str) -> list[Address]:
+        """Return the name of a machine, and the identifiers that are known of it."""
+        identifiers = {self._identifiers.get(name), self._added_identifier(name)}
+        return [name, *(Guid.of(identifier) for identifier in identifiers if identifier is not None)]
+
+    def _added_identifier(self, name: str) -> UUID | None:
+        text = self._added.get(name, {}).get("id")
+        return UUID(text) if text else None
 
 
 def _read(file: Path) -> dict[str, dict[str, str]]:
