@@ -90,7 +90,8 @@ class MessageDelivery:
 
     def __await__(self) -> Generator[Any, None, DeliveryProof]:
         """Wait for the delivery as `wait` does, without a limit: use `asyncio.timeout`."""
-        return asyncio.shield(asyncio.wrap_future(self._result)).__await__()
+        # A generator refers to this delivery: acknowledgements find it as long as somebody awaits it.
+        return (yield from asyncio.shield(asyncio.wrap_future(self._result)).__await__())
 
     def _late(self, timeout_s: float | None) -> NotDelivered:
         if self._is_sent:
@@ -121,7 +122,12 @@ class MessageDelivery:
         self._finish(MessageRejected(f"{self._place}: {reason}", message_class=message_class))
 
     def on_acknowledgement(self, message_class: int) -> None:
-        """Note an acknowledgement of the queue manager of the destination."""
+        """Note an acknowledgement of the queue manager of the destination.
+
+        Nothing happens if none was requested: such an acknowledgement is forged (decision T130).
+        """
+        if self._acknowledge is None:
+            return
         delivery = _POSITIVE.get(MessageClass(message_class)) if message_class in _CLASSES else None
         if delivery is DeliveryProof.REACHED and self._acknowledge == "receive":
             return

@@ -81,3 +81,20 @@ def test_a_closed_queue_ends_the_loop(managers):
             return len([message async for message in orders])
 
     assert asyncio.run(exchange()) == 0
+
+
+def test_a_delivery_is_awaited_that_nobody_keeps(managers):
+    async def exchange() -> None:
+        async with managers.make("left") as left, managers.make("right") as right:
+            orders = right.open("orders")
+
+            async def receive_late() -> None:
+                assert await asyncio.to_thread(left.flush, 5)
+                assert (await orders.receive_async(5)).body == b"a"
+
+            receiving = asyncio.create_task(receive_late())
+            async with asyncio.timeout(5):
+                assert await left.send(ORDERS, b"a", acknowledge="receive") is DeliveryProof.RECEIVED
+            await receiving
+
+    asyncio.run(exchange())
