@@ -102,9 +102,9 @@ class ReplicationDriver(EngineDriver[do.Event]):
             Exception: a defect of engine or store; everything has been stopped.
         """
         with ExitStack() as stopping:  # the last first
-            stopping.callback(self._clients.close)
-            inbox = self._transport.open(REPLICATION)
             stopping.callback(self._store.stop)
+            stopping.callback(self._clients.close)  # before the store, which may wait for its directory
+            inbox = self._transport.open(REPLICATION)
             stopping.callback(self._receiver.stop)
             stopping.callback(inbox.close)
             self._store.start()

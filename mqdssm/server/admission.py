@@ -10,13 +10,15 @@ from typing import Final
 
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.properties import get_text
 from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.state import key_of
 from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import Service
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
 from mqdssm.server.first_objects import FirstObject, machine_of, site_of
@@ -59,11 +61,12 @@ class Admission:
         if request.role is Role.PSC:
             if own.role is not Role.PEC:
                 raise ValueError(f"{own.machine_name} is a {own.role}: only the PEC adds a PSC and its site")
-            self._check_name_of_psc(request, signing_key)
+            self._check_name(request, signing_key)
             site = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
             site_id = self._make(request, site, Propid.S_PSC)
         else:
             self._check_site_of_bsc(request)
+            self._check_name(request, signing_key)
             site_id = Guid.of(own.site_id)
             machine = machine_of(
                 request.machine_name, Guid.of(request.machine_id), site_id, Service.BSC, signing_key
@@ -71,22 +74,35 @@ class Admission:
             self._make(request, machine, Propid.QM_PATHNAME)
         return self._reply(request.role, site_id)
 
-    def _check_name_of_psc(self, request: AdmissionRequest, signing_key: bytes) -> None:
+    def _check_name(self, request: AdmissionRequest, signing_key: bytes) -> None:
         """Refuse the name of another machine, whose address would be replaced.
+
+        A PSC that never started is named by its site alone.
 
         Raises:
             GenericDirectoryError: another machine has the name.
         """
+        name = key_of(request.machine_name)
+        refusal = GenericDirectoryError(
+            f"machine {request.machine_name} exists already, for another server: choose another name, or "
+            "remove it first"
+        )
+        sites = self._server.store.lookup(
+            ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID)
+        )
+        if name == key_of(self._config.server.machine_name):
+            raise refusal
+        for site in sites.objects if isinstance(sites, ops.ObjectsListed) else ():
+            is_own = request.role is Role.PSC and site.identifier == Guid.of(request.site_id)
+            if not is_own and name == key_of(get_text(site.properties or (), Propid.S_PSC) or ""):
+                raise refusal
         read = self._server.store.lookup(
             ops.ReadObject(object_type=ObjectType.MACHINE, path_name=request.machine_name)
         )
         if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
             return
         if dict(read.properties or ()).get(Propid.QM_SIGN_PK) != signing_key:
-            raise GenericDirectoryError(
-                f"machine {request.machine_name} exists already, for another server: choose another name, or "
-                "remove it first"
-            )
+            raise refusal
 
     def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
         own = self._config.server

@@ -5,14 +5,14 @@ import os
 import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore, Event, Lock
 from typing import Final, Self
 
 from pydantic import ValidationError
 
-from mqdssm.drivers.threads import WorkerThread
+from mqdssm.drivers.threads import WarningLimit, WorkerThread
 from mqdssm.errors import ConfigError
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.control_service import ControlService
@@ -23,6 +23,8 @@ CLIENTS_MAX: Final = 32
 """Clients that are served at a time; further ones are refused."""
 IDLE_S: Final = 300.0
 """Seconds for which a client may be silent."""
+ACCEPT_RETRY_S: Final = 0.1
+"""Seconds before the next client is accepted after an error of the system, as too many open files."""
 SOCKET_PATH_BYTES_MAX: Final = 107
 """Longest path of a Unix socket on Linux (unix(7))."""
 _CREDENTIALS: Final = struct.Struct("3i")  # process, user and group of SO_PEERCRED (unix(7))
@@ -46,16 +48,22 @@ class ControlServer:
         self._socket: Final = _listen(path)
         self._lock: Final = Lock()
         self._clients: Final[set[socket.socket]] = set()
-        self._is_closing = False
+        self._closing: Final = Event()
+        self._warnings: Final = WarningLimit(warnings_max=3)
         self._room: Final = BoundedSemaphore(CLIENTS_MAX)
         self._pool: Final = ThreadPoolExecutor(CLIENTS_MAX, thread_name_prefix="control client")
         self._thread: Final = WorkerThread(self._accept, "control socket")
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """True while clients are accepted."""
+        return self._thread.is_alive
+
     def close(self) -> None:
         """Remove the socket, and end all connections after their current request."""
         with self._lock:
-            self._is_closing = True
+            self._closing.set()
             clients = list(self._clients)
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -75,21 +83,41 @@ class ControlServer:
         self.close()
 
     def _accept(self) -> None:
-        while True:
+        while not self._closing.is_set():
             try:
                 client, _ = self._socket.accept()
-            except OSError:
-                return  # closed
-            client.settimeout(IDLE_S)
-            if not _is_allowed(client) or not self._room.acquire(blocking=False):
-                client.close()
+            except OSError as error:
+                if not self._closing.is_set():
+                    self._warnings.log(log, "the control socket cannot accept a client: %s", error)
+                    self._closing.wait(ACCEPT_RETRY_S)
                 continue
+            try:
+                self._begin(client)
+            except (OSError, RuntimeError) as error:  # RuntimeError: no further thread can be started
+                self._warnings.log(log, "a client of the control socket cannot be served: %s", error)
+                client.close()
+
+    def _begin(self, client: socket.socket) -> None:
+        """Begin to serve a client, or close its connection.
+
+        Raises:
+            OSError: the connection cannot be used.
+            RuntimeError: there are too many threads.
+        """
+        client.settimeout(IDLE_S)
+        if not _is_allowed(client) or not self._room.acquire(blocking=False):
+            client.close()
+            return
+        with ExitStack() as leaving:
+            leaving.callback(self._room.release)
             with self._lock:
-                if self._is_closing:
+                if self._closing.is_set():
                     client.close()
                     return
                 self._clients.add(client)
+            leaving.callback(self._clients.discard, client)
             self._pool.submit(self._serve, client)
+            leaving.pop_all()
 
     def _serve(self, client: socket.socket) -> None:
         """Serve a client until it closes the connection."""

@@ -78,10 +78,13 @@ class ServerProcess:
         self._folder, self._config, self._restored = folder, config, restored
         self._on_ready, self._on_report = on_ready, on_report
         self._stopping: Final = Event()
+        self._server: DirectoryServer | None = None
 
     def stop(self) -> None:
         """Let `run` stop everything and return; from any thread."""
         self._stopping.set()
+        if self._server is not None:
+            self._server.driver.stop()  # at once: it answers the clients that others wait for
 
     def run(self) -> None:
         """Run the server until `stop` is called.
@@ -121,17 +124,23 @@ class ServerProcess:
                     marks=marks,
                 )
             )
+            self._server = server
+            if self._stopping.is_set():
+                return
             reader = SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
             self._open_local_port(closing, reader)
             admission = Admission(server, self._config, key.public_keys(), hosts)
             service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
-            closing.enter_context(ControlServer(self._folder.control, service))
+            control = closing.enter_context(ControlServer(self._folder.control, service))
+            closing.callback(server.driver.stop)  # before the control socket, which waits for its clients
             closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
+            if self._stopping.is_set():
+                return
             self._answer_searches(closing, directory)
             self._notify_owners(closing, directory, server)
             self._on_ready(network.address)
             notify_manager("READY=1")
-            while not self._stopping.wait(ALIVE_S) and server.is_alive:
+            while not self._stopping.wait(ALIVE_S) and server.is_alive and control.is_alive:
                 pass
             notify_manager("STOPPING=1")
 

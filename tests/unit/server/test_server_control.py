@@ -1,6 +1,7 @@
 """Control socket of a directory server: protocol, changes, refusals and hostile clients."""
 
 import json
+import resource
 import socket
 import stat
 import threading
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.replication.live_servers import Enterprise, pec_with_site, site_of
+from support.replication.queue_managers import wait_until
 
 from mqdssm.engines.replication.operations import ReadObject
 from mqdssm.errors import (
@@ -244,6 +246,35 @@ def test_too_many_clients_are_refused(path):
         ControlClient(path)
     for client in clients:
         client.close()
+
+
+def test_the_socket_outlives_a_lack_of_files_and_threads(pec, tmp_path, caplog, monkeypatch):
+    server = pec.servers["PEC"].server
+    service = ControlService(server, SnapshotReader(server).read, lambda: None)
+    with ControlServer(tmp_path / "s", service) as control, socket.socket(socket.AF_UNIX) as first:
+        first.settimeout(5)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            first.connect(str(tmp_path / "s"))
+            wait_until(lambda: "Too many open files" in caplog.text, 5)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert protocol.receive_document(first, 1000) is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(control._pool, "submit", no_thread)
+            for _ in range(CLIENTS_MAX + 1):  # each one leaves its place to the next
+                with pytest.raises(DirectoryNotConnected):
+                    ControlClient(tmp_path / "s")
+        assert "can't start new thread" in caplog.text
+        with ControlClient(tmp_path / "s") as client:
+            assert client.status().is_working
+        assert control.is_alive
+    assert not control.is_alive
+
+
+def no_thread(*_):
+    raise RuntimeError("can't start new thread")
 
 
 def test_a_server_that_falls_silent(tmp_path):

@@ -224,3 +224,16 @@ def test_the_server_checks_them_too(pec, path):
         with pytest.raises(ValueError, match=r"machine_name.*address"):
             client.admit(request)
     assert site_named(pec, "Bern") is None
+
+
+@pytest.mark.parametrize("name", ["PSC1", "psc1", "pec"])
+def test_the_name_of_a_server_that_never_started_is_not_given_again(pec, path, tmp_path, name):
+    """Site1 names PSC1, whose machine object does not exist yet."""
+    with pytest.raises(GenericDirectoryError, match="exists already"):
+        add(path, tmp_path / "psc", site="Bern", machine_name=name)
+    with ControlClient(path) as client, pytest.raises(GenericDirectoryError, match="exists already"):
+        add_server(
+            tmp_path / "bsc", client, role=Role.BSC, site="Site0", machine_name=name, listen="127.0.0.1:1803"
+        )
+    assert site_named(pec, "Bern") is None
+    assert not (tmp_path / "hosts.json").exists(), "the address of the other machine is not replaced"
