@@ -13,7 +13,7 @@ from mqdssm.errors import EXTRAS
 
 PIPELINE = tuple(package for package, extra in EXTRAS.items() if extra in {"pipeline", "spark"})
 CLI = "from mqdssm.cli.main import run\nsys.argv[0] = 'mqdssm'\nrun()\n"
-IMPORT_NAMES = {"pyspnego": "spnego"}
+IMPORT_NAMES = {"prometheus-client": "prometheus_client", "pyspnego": "spnego"}
 
 
 @pytest.fixture(scope="module")
@@ -144,4 +144,6 @@ def test_every_package_of_an_extra_is_known() -> None:
         names.discard("mqdssm")  # one extra brings another
         known = {package for package, of in EXTRAS.items() if of == extra}
         if extra != "kerberos":  # which is the extra kerberos of pyspnego
-            assert {IMPORT_NAMES.get(name, name) for name in names} <= known, extra
+            imported = {IMPORT_NAMES.get(name, name) for name in names}
+            assert imported & known, f"errors.EXTRAS has no package of the extra {extra}"
+            assert imported <= EXTRAS.keys(), extra  # a package of two extras has one of them
