@@ -6,13 +6,13 @@ message (decision T48).
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from mqdssm.drivers.message_store import MessageStore, is_recoverable
 from mqdssm.drivers.outgoing import Address, address_of
-from mqdssm.drivers.threads import EventCounts
+from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.transport import Message, MessageClass, MessageId, acknowledgement
@@ -33,6 +33,7 @@ class Acknowledger:
         store: keeps recoverable messages; None: they are kept in memory.
         counts: where acknowledgements that were given up are counted.
         insecure_nacks: whether NackBadDestQueue and NackBadSignature are sent (SendInsecureNacks).
+        warnings: limits the warnings that strangers cause.
     """
 
     next_identifier: Callable[[], MessageId]
@@ -41,6 +42,7 @@ class Acknowledger:
     store: MessageStore | None
     counts: EventCounts
     insecure_nacks: bool
+    warnings: WarningLimit = field(default_factory=WarningLimit)
 
     def acknowledge(self, message: Message, message_class: MessageClass) -> None:
         """Send the acknowledgement that a message asked for.
@@ -48,10 +50,9 @@ class Acknowledger:
         Nothing is sent if it asked for none.
         """
         try:
-            send = self.prepare(message, message_class)
+            send = self._prepare(message, message_class)
         except TransportError as error:
-            self.counts.add("given up: acknowledgement")
-            log.warning("message %s cannot be acknowledged: %s", message.identifier, error)
+            self._give_up(message, error)
         else:
             send()
 
@@ -61,11 +62,26 @@ class Acknowledger:
         Nothing is stored if the message asked for none.
 
         Returns:
-            Function that sends the acknowledgement.
+            Function that sends the acknowledgement. An acknowledgement of an express message is given up if
+            it has no number.
 
         Raises:
-            TransportError: it cannot be stored, or has no number.
+            TransportError: that of a recoverable message cannot be stored, or has no number.
         """
+        try:
+            return self._prepare(message, message_class)
+        except TransportError as error:
+            if is_recoverable(message):
+                raise
+            self._give_up(message, error)
+            return _do_nothing
+
+    def _give_up(self, message: Message, error: TransportError) -> None:
+        self.counts.add("given up: acknowledgement")
+        text = "message %s cannot be acknowledged: %s"  # strangers' messages, too
+        self.warnings.log(log, text, message.identifier, error)
+
+    def _prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
         ack = acknowledgement(message, message_class)
         target = message.administration_queue
         may_be_sent = self.insecure_nacks or message_class not in _INSECURE

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
@@ -86,6 +86,11 @@ class Distrust(StrEnum):
         """True if the sender receives NackBadSignature."""
         return self in _BAD_SIGNATURE
 
+    @property
+    def is_temporary(self) -> bool:
+        """True if the same message may be accepted later."""
+        return self in {Distrust.UNAVAILABLE, Distrust.UNRECORDED}
+
 
 _BAD_SIGNATURE: Final = frozenset({Distrust.UNSIGNED, Distrust.REFUSED, Distrust.UNKNOWN, Distrust.WRONG})
 
@@ -97,10 +102,12 @@ class Verified:
     Attributes:
         sender: who signed it.
         level: how.
+        fingerprint: text that identifies the key.
     """
 
     sender: TrustedSender
     level: AuthenticationLevel
+    fingerprint: str = field(default="", compare=False)
 
 
 class Signer:
@@ -169,19 +176,25 @@ class Verifier:
         if problem is not None:
             return problem
         try:
-            verified, signer = self._signed_by(message)
+            verified = self._signed_by(message)
         except (DirectoryError, MappingError) as error:  # the directory or the object cannot be read
             log.warning("a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
-        if signer and message.application_tag:
+        if isinstance(verified, Verified) and message.application_tag:
             # nobody without the key can make this signature, whatever name its owner has (decision R162)
             try:
-                admitted = self._replays.admit(signer, message.application_tag, message.signature, now)
+                admitted = self._replays.admit(
+                    verified.fingerprint, message.application_tag, message.signature, now
+                )
             except ConfigError as error:
                 log.error("a message of %s is dropped: %s", Guid(message.sender), error)  # noqa: TRY400
                 return Distrust.UNRECORDED
             return verified if admitted else Distrust.REPLAYED
         return verified
+
+    def withdraw(self, message: Message, verified: Verified) -> None:
+        """Accept a signature again whose message could not be stored."""
+        self._replays.withdraw(verified.fingerprint, message.application_tag, message.signature)
 
     def _at_first_sight(self, message: Message, now: float) -> Distrust | None:
         """Return why a message is distrusted, before any key is looked up.
@@ -201,19 +214,16 @@ class Verifier:
             return Distrust.REFUSED if self._policy.dated_only else None
         return None if self._replays.in_time(date, now) else Distrust.STALE
 
-    def _signed_by(self, message: Message) -> tuple[Verified | Distrust, str]:
-        """Return who signed a message and the fingerprint of the key.
-
-        If nobody did, it returns a reason and "".
-        """
+    def _signed_by(self, message: Message) -> Verified | Distrust:
+        """Return who signed a message, or a reason if nobody did."""
         problem = Distrust.UNKNOWN
         for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
             problem = Distrust.WRONG
             for level in (AuthenticationLevel.SIG20, AuthenticationLevel.SIG10):  # the order of 3.1.5.8.3
                 key = _signing_key(message, level, sender) if level in self._policy.levels else None
                 if key is not None:
-                    return Verified(sender=sender, level=level), key.fingerprint
-        return problem, ""
+                    return Verified(sender=sender, level=level, fingerprint=key.fingerprint)
+        return problem
 
 
 @dataclass(frozen=True, slots=True)

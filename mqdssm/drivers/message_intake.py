@@ -4,7 +4,7 @@ Each is refused, dropped, or stored and put into its queue.
 """
 
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,11 @@ from mqdssm.model.transport import (
 
 log: Final = logging.getLogger(__name__)
 
+POSTPONED_S: Final = 3600
+"""Seconds for which recoverable messages that cannot be verified come again: their dates are too old then."""
+POSTPONED_MAX: Final = 1000
+"""Such messages that are remembered; the oldest are forgotten, and have their time again."""
+
 
 class ArrivingMessage(NamedTuple):
     """Message that a carrier has brought.
@@ -36,10 +41,12 @@ class ArrivingMessage(NamedTuple):
         message: the message.
         on_settled: called with True when the message is stored, refused or dropped for ever, and with False
             when it could not be stored; None: nobody waits for that.
+        refusal: class of the negative acknowledgement, if the carrier has refused the message.
     """
 
     message: Message
     on_settled: Callable[[bool], None] | None = None
+    refusal: MessageClass | None = None
 
 
 @dataclass(slots=True)
@@ -52,15 +59,12 @@ class _Batch:
     arrivals: list[tuple[LocalInbox, Arrival]] = field(default_factory=list)
     identifiers: set[tuple[int, MessageId]] = field(default_factory=set)
     answers: list[tuple[Message, Callable[[], object]]] = field(default_factory=list)
+    verified: list[tuple[Message, Verified]] = field(default_factory=list)
+    postponed: list[ArrivingMessage] = field(default_factory=list)
 
     def of(self, inbox: LocalInbox) -> list[Arrival]:
         """Return the accepted messages of a queue."""
         return [arrival for other, arrival in self.arrivals if other is inbox]
-
-    def drop_recoverable(self) -> None:
-        """Drop what could not be stored."""
-        self.arrivals = [entry for entry in self.arrivals if not is_recoverable(entry[1].message)]
-        self.answers = [entry for entry in self.answers if not is_recoverable(entry[0])]
 
 
 class MessageIntake:
@@ -90,6 +94,7 @@ class MessageIntake:
     ) -> None:
         self._find, self._acknowledger = find, acknowledger
         self._verifier, self._store, self._clock, self._counts = verifier, store, clock, counts
+        self._postponed: Final[OrderedDict[MessageId, float]] = OrderedDict()
 
     def process(self, arriving: Sequence[ArrivingMessage]) -> None:
         """Handle the messages of a batch in their order."""
@@ -100,28 +105,41 @@ class MessageIntake:
         try:
             with nullcontext() if store is None else store.transaction():
                 while pending:
-                    self._take_in(pending[0].message, batch, store)
+                    self._take_in(pending[0], batch, store)
                     pending.popleft()
         except TransportError as error:
             log.warning("recoverable messages are dropped, and will be sent again: %s", error)
             self._counts.add("dropped: could not be stored")
             is_stored = False
-            batch.drop_recoverable()
+            self._drop_recoverable(batch)
             for entry in pending:
                 if not is_recoverable(entry.message):
-                    self._take_in(entry.message, batch, None)
+                    self._take_in(entry, batch, None)
         for inbox, arrival in batch.arrivals:
             inbox.put(arrival)
         for _, answer in batch.answers:
             answer()
         for entry in arriving:
             if entry.on_settled is not None:
-                entry.on_settled(is_stored or not is_recoverable(entry.message))
+                is_postponed = any(entry is postponed for postponed in batch.postponed)
+                entry.on_settled(not is_postponed and (is_stored or not is_recoverable(entry.message)))
 
-    def _take_in(self, message: Message, batch: _Batch, store: MessageStore | None) -> None:
-        """Accept a message, or refuse or drop it."""
-        verdict = self._examine(message, batch)
-        if isinstance(verdict, Distrust):
+    def _drop_recoverable(self, batch: _Batch) -> None:
+        """Drop what could not be stored, and accept its signatures again."""
+        batch.arrivals = [entry for entry in batch.arrivals if not is_recoverable(entry[1].message)]
+        batch.answers = [entry for entry in batch.answers if not is_recoverable(entry[0])]
+        for message, verified in batch.verified:
+            if self._verifier is not None and is_recoverable(message):
+                self._verifier.withdraw(message, verified)
+
+    def _take_in(self, entry: ArrivingMessage, batch: _Batch, store: MessageStore | None) -> None:
+        """Accept a message, or refuse, postpone or drop it."""
+        message = entry.message
+        verdict = entry.refusal or self._examine(message, batch)
+        if isinstance(verdict, Distrust) and verdict.is_temporary and is_recoverable(message):
+            log.info("a message is not accepted now, and will be sent again: %s", verdict.value)
+            batch.postponed.append(entry)
+        elif isinstance(verdict, Distrust):
             log.info("a message is dropped: %s", verdict.value)
         elif isinstance(verdict, MessageClass):
             self._counts.add(f"refused: {verdict.name}")
@@ -154,17 +172,20 @@ class MessageIntake:
         inbox = self._find(message.destination)
         if inbox is None:
             return MessageClass.NACK_BAD_DEST_QUEUE
-        deadline = message.reach_deadline
-        if deadline is not None and deadline <= self._clock():
-            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         verdict = self._verify(message, inbox.queue)
+        if isinstance(verdict, Verified):
+            batch.verified.append((message, verdict))
         is_good = not isinstance(verdict, Distrust) or verdict is Distrust.REPLAYED
         if is_good and self._has_come(message, inbox, batch):
             self._counts.add("dropped: came twice")
             return None
+        deadline = message.reach_deadline
+        if deadline is not None and deadline <= self._clock():  # a second copy gets no false answer
+            return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if isinstance(verdict, Distrust):
             self._counts.add(f"distrusted: {verdict.value}")
-            return MessageClass.NACK_BAD_SIGNATURE if verdict.is_bad_signature else verdict
+            is_refused = verdict.is_bad_signature or self._would_be_lost(message, verdict)
+            return MessageClass.NACK_BAD_SIGNATURE if is_refused else verdict
         level = verdict.level if verdict else AuthenticationLevel.NONE
         sender = verdict.sender if verdict else None
         arrival = Arrival(message=replace(message, authentication_level=level), sender=sender)
@@ -181,6 +202,24 @@ class MessageIntake:
         if (number, identifier) in batch.identifiers or inbox.has_had(identifier):
             return True
         return self._store is not None and is_recoverable(message) and self._store.has_had(number, identifier)
+
+    def _would_be_lost(self, message: Message, reason: Distrust) -> bool:
+        """Return True if dropping a message without an answer would lose it.
+
+        Recoverable messages alone are meant.
+
+        No queue has had the message. A crash may have come before it was stored, but behind its replay mark;
+        or a temporary reason has lasted too long (decision T125).
+        """
+        if not is_recoverable(message):
+            return False
+        if not reason.is_temporary:
+            return reason is Distrust.REPLAYED
+        now = self._clock()
+        since = self._postponed.setdefault(message.identifier, now)
+        if len(self._postponed) > POSTPONED_MAX:
+            self._postponed.popitem(last=False)
+        return now - since >= POSTPONED_S
 
     def _verify(self, message: Message, queue: LocalQueue) -> Verified | Distrust | None:
         """Verify the signature of a message; None if it needs no signature and has none."""

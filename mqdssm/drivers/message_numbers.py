@@ -40,7 +40,7 @@ class MessageNumbers(Closeable):
 
     def __init__(self, file: Path) -> None:
         self._lock: Final = Lock()
-        self._is_failing = False
+        self._is_failing = self._is_closed = False
         self._document: Final = LockedDocument(
             file, title="message numbers", owner="queue manager", parse=_next_number
         )
@@ -60,9 +60,11 @@ class MessageNumbers(Closeable):
         """Return the next number, of 32 bits.
 
         Raises:
-            TransportError: the file cannot be written, and all reserved numbers are used.
+            TransportError: the file cannot be written, and all reserved numbers are used; or it is closed.
         """
         with self._lock:
+            if self._is_closed:  # the file may be another queue manager's by now
+                raise TransportError("no message can be sent: the file of message numbers is closed")
             if self._reserved <= _AHEAD:
                 self._try_to_reserve()
             self._reserved -= 1
@@ -76,8 +78,9 @@ class MessageNumbers(Closeable):
             ConfigError: the file cannot be written; it is safe as it is.
         """
         with self._lock, closing(self._document):
-            self._reserved = 0
-            self._write(self._next)
+            if not self._is_closed:
+                self._is_closed, self._reserved = True, 0
+                self._write(self._next)
 
     def _try_to_reserve(self) -> None:
         try:

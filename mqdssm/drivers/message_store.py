@@ -73,6 +73,7 @@ class MessageStore:
         self._file, self._known_max = file, known_max
         self._lock: Final = RLock()
         self._depth = 0
+        self._is_closed = False
         self._added = 0
         self._forgotten: Final[deque[int]] = deque()
         try:
@@ -105,6 +106,7 @@ class MessageStore:
         with suppress(TransportError):
             self.flush()
         with self._lock:
+            self._is_closed = True
             self._database.close()
 
     def __enter__(self) -> Self:
@@ -122,9 +124,11 @@ class MessageStore:
         They are on the disk at its end.
 
         Raises:
-            TransportError: the disk is full or fails; nothing is changed.
+            TransportError: the disk is full or fails, or the file is closed; nothing is changed.
         """
         with self._lock:
+            if self._is_closed:
+                raise TransportError(f"{self._file}: messages cannot be stored: the queue manager is closed")
             if self._depth:
                 yield
                 return
@@ -219,10 +223,11 @@ class MessageStore:
         """Remove the messages that `forget` named."""
         if not self._forgotten:
             return
-        with self.transaction():
-            numbers = [(number,) for number in tuple(self._forgotten)]
-            self._database.executemany("DELETE FROM sent WHERE number = ?", numbers)
-            for _ in numbers:
+        with self._lock:
+            with self.transaction():
+                numbers = [(number,) for number in tuple(self._forgotten)]
+                self._database.executemany("DELETE FROM sent WHERE number = ?", numbers)
+            for _ in numbers:  # not before the end of the transaction, which may fail
                 self._forgotten.popleft()
 
     # --- messages that have arrived

@@ -68,7 +68,7 @@ def _waits_for_ever(message: Message) -> bool:
 
     Queue managers make such acknowledgements.
     """
-    return is_acknowledgement(message.message_class) and message.reach_deadline is None
+    return is_acknowledgement(message.message_class) and message.transit_deadline is None
 
 
 class Outgoing:
@@ -197,7 +197,7 @@ class Outgoing:
         queue = self._queues.get(address)
         if queue is None:
             queue = MessageQueue(self._limits.messages_max, self._limits.bytes_max, _size)
-        number = queue.put(message, message.priority, message.reach_deadline)
+        number = queue.put(message, message.priority, message.transit_deadline)
         if number is not None:
             self._queues[address] = queue
         return number

@@ -273,6 +273,8 @@ class LocalQueueManager:
             observer: is told what becomes of the message, until it is confirmed or given up.
         """
         address = address_of(destination)
+        if self._closed:
+            raise TransportError(f"queue manager {self._machine_name} is closed")
         identifier = self._next_identifier()
         complete = replace(
             message, identifier=identifier, sent_at=int(self._clock()), destination=destination

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Final
 
 from mqdssm.drivers.replay_marks import ReplayMarks
+from mqdssm.errors import ConfigError
 
 AGE_MAX_S: Final = 3600
 """A message dated an hour ago, or ahead, is refused: what servers' clocks may differ, and messages wait."""
@@ -66,6 +67,14 @@ class SeenSignatures:
             self._seen.add(signature)
             heapq.heappush(self._by_date, (date, signature))
             return True
+
+    def withdraw(self, date: int, signature: bytes) -> None:
+        """Forget a message that was admitted and could not be stored."""
+        with self._lock:
+            if signature in self._seen:
+                self._seen.discard(signature)
+                self._by_date.remove((date, signature))
+                heapq.heapify(self._by_date)
 
     @property
     def floor(self) -> int:
@@ -164,8 +173,25 @@ class ReplayDetector:
             admitted = mine.admit(date, signature, now)
             self._total += len(mine) - before
             if admitted and self._marks is not None:
-                self._marks.cover(sender, date, self._start(now), now)
+                try:
+                    self._marks.cover(sender, date, self._start(now), now)
+                except ConfigError:
+                    mine.withdraw(date, signature)
+                    self._total -= 1
+                    raise
             return admitted
+
+    def withdraw(self, sender: str, date: int, signature: bytes) -> None:
+        """Forget a message that was admitted and could not be stored: it comes again.
+
+        The marks keep its date: they count after a restart alone.
+        """
+        with self._lock:
+            mine = self._of.get(sender)
+            if mine is not None:
+                before = len(mine)
+                mine.withdraw(date, signature)
+                self._total -= before - len(mine)
 
     @property
     def _knows_before(self) -> bool:

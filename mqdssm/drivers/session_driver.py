@@ -428,7 +428,8 @@ class NeighborSession(SessionDriver):
 
     def _send(self, queued: QueuedMessage) -> None:
         message, manager = queued.message, self._context.queue_manager
-        if message.reach_deadline is not None and message.reach_deadline <= self._context.clock():
+        deadline = message.transit_deadline
+        if deadline is not None and deadline <= self._context.clock():
             manager.take_back((queued,))  # it expires there
             return
         try:

@@ -227,6 +227,15 @@ class Message:
         """Latest time of the receipt, in seconds since 1970; None: no limit."""
         return _deadline(self.sent_at, self.time_to_be_received_s)
 
+    @property
+    def transit_deadline(self) -> float | None:
+        """Time from which sending is useless, in seconds since 1970; None: no limit.
+
+        It is the earlier one of the two deadlines.
+        """
+        deadlines = (self.reach_deadline, self.receive_deadline)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
 
 _NUMBERS: Final = (
     ("message_class", 16),

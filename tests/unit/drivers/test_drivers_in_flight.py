@@ -199,3 +199,13 @@ def test_observers_are_told_once_what_becomes_of_a_message(left, carrier, clock)
         [None],
         [MessageClass.NACK_REACH_QUEUE_TIMEOUT],
     ]
+
+
+def test_a_closed_queue_manager_uses_no_number(carrier):
+    numbers = count(1)
+    manager = LocalQueueManager(carrier, "LEFT", guid_of("LEFT"), numbers=numbers, clock=Clock())
+    manager.start()
+    manager.close()
+    with pytest.raises(TransportError, match="LEFT is closed"):
+        manager.send(message(b"late"), RIGHT)
+    assert next(numbers) == 1

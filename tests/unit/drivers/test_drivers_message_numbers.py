@@ -154,3 +154,17 @@ def test_two_queue_managers_have_two_files(file):
 def test_only_the_owner_reads_the_file(file):
     MessageNumbers(file).close()
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_closed_file_belongs_to_another_queue_manager(file):
+    save(file, 100)
+    numbers = MessageNumbers(file)
+    assert next(numbers) == 100
+    numbers.close()
+    with MessageNumbers(file) as others:
+        assert next(others) == 101
+        expected = saved(file)
+        with pytest.raises(TransportError, match="closed"):
+            next(numbers)
+        numbers.close()
+        assert saved(file) == expected

@@ -3,7 +3,7 @@
 import sqlite3
 import stat
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -177,3 +177,31 @@ def test_every_message_that_can_arrive_comes_back(packet, admin, response):
     again = decode_packet(encode_message(arrived))
     assert isinstance(again, UserPacket)
     assert message_of(again) == arrived
+
+
+def test_a_sent_message_stays_forgotten_when_a_commit_fails(store, monkeypatch):
+    store.add_sent(message(1))
+    store.forget(message(1).identifier)
+    transaction = store.transaction
+
+    @contextmanager
+    def fail():
+        with transaction():
+            yield
+            raise TransportError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "transaction", fail)
+        with pytest.raises(TransportError, match="full"):
+            store.flush()
+    assert store.sent() == []
+
+
+def test_a_closed_store_says_so(store):
+    store.close()
+    with pytest.raises(TransportError, match="is closed"):
+        store.add_sent(message(1))
+    with pytest.raises(TransportError, match="closed"):
+        store.sent()
+    store.forget(message(1).identifier)
+    store.close()

@@ -193,3 +193,15 @@ def test_acknowledgements_never_exceed_their_limits(steps):
         assert sum(acks) == outgoing._octets
         assert sum(away) == outgoing._octets_in_flight
         assert sum(acks) + sum(away) <= LIMITS.acknowledgement_bytes_max
+
+
+@pytest.mark.parametrize(
+    ("reach", "receive", "last"), [(INFINITE, 10, 11), (5, 10, 6), (10, 5, 6), (5, INFINITE, 6)]
+)
+def test_a_message_that_nobody_may_receive_any_more_is_not_sent(outgoing, reach, receive, last):
+    limited = Message(sent_at=0, time_to_reach_queue_s=reach, time_to_be_received_s=receive)
+    assert outgoing.put("one", limited)
+    late, item = outgoing.take("one", last - 0.1)
+    assert (late, item.message) == ([], limited)
+    assert outgoing.put_back(item)
+    assert outgoing.take("one", last) == ([limited], None)
