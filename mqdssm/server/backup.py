@@ -1,8 +1,8 @@
 """Backup of a directory server with a private directory, in one file.
 
-The file is a tar archive: the configuration, the key, added addresses, and the whole directory as LDIF
-of slapcat. Message numbers and replay marks are left out: a restored server begins with new numbers
-(decision T40), and old marks would let recorded messages in.
+The file is a tar archive: the configuration, the key, added addresses, the marker of the first objects,
+and the whole directory as LDIF of slapcat. Message numbers and replay marks are left out: a restored
+server begins with new numbers (decision T40), and old marks would let recorded messages in.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 MANIFEST_BYTES_MAX: Final = 1 << 16
 DIRECTORY: Final = "directory.ldif"
-_CONFIG, _KEY, _HOSTS = "server.toml", "key.pem", "hosts.json"
+_CONFIG, _KEY, _HOSTS, _FOUNDED = "server.toml", "key.pem", "hosts.json", "first-objects.made"
 _NEEDED: Final = frozenset({_CONFIG, _KEY, DIRECTORY})
-_MEMBERS: Final = _NEEDED | {_HOSTS}
+_MEMBERS: Final = _NEEDED | {_HOSTS, _FOUNDED}
 
 
 def back_up(folder: DirectoryServerFolder, file: Path) -> None:
@@ -58,8 +58,8 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         ldif = Path(temporary) / DIRECTORY
         dump_directory(config.store, folder, ldif)
         sources = {_CONFIG: folder.config, _KEY: folder.key, DIRECTORY: ldif}
-        if folder.hosts.exists():
-            sources[_HOSTS] = folder.hosts
+        optional = {_HOSTS: folder.hosts, _FOUNDED: folder.founded}
+        sources |= {name: source for name, source in optional.items() if source.exists()}
         _write_archive(archive_file, config, sources)
 
 

@@ -6,11 +6,13 @@ PSC has to own its partition first, and a BSC's machine is made at its PSC.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import DirectoryError
+from mqdssm.errors import ConfigError, DirectoryError, MappingError
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure, name_of
 from mqdssm.model.messages import Command, Properties
@@ -89,18 +91,36 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstOb
         yield machine_of(server.machine_name, machine_id, site_id, SERVICES[server.role], signing_key)
 
 
-def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]) -> str:
+def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...], marker: Path) -> str:
     """Make the objects that are missing.
 
+    An enterprise and a site are made once only (decision T110): other servers have those of a directory
+    that was lost, and send them.
+
+    Args:
+        server: the directory server.
+        objects: its first objects, in their order.
+        marker: file in the server's folder that exists when all objects have existed once; it is written.
+
     Returns:
-        Why one cannot be made yet; empty if all exist.
+        Why one cannot be made yet, or the marker cannot be written; empty if all exist.
     """
+    is_founded = marker.exists()
     for first in objects:
         try:
             if _exists(server, first):
                 continue
-        except DirectoryError as error:
+        except (DirectoryError, MappingError) as error:
             return f"the directory cannot be read: {error}"
+        if is_founded and first.object_type is not ObjectType.MACHINE:
+            return (
+                f"{first.object_type.spec_name} {first.name} was made before, and is not in the directory: "
+                "restore a backup, or write the key of a PSC that runs into server.toml as [[pinned]], and "
+                "this server gets all from there. Only if there is no other server: remove "
+                f"{marker} to begin a new enterprise"
+            )
+        if is_founded and not _owns(server, first.partition_id):
+            return f"the partition of {first.object_type.spec_name} {first.name} is not owned yet"
         outcome = server.driver.change(
             command=Command.CREATE,
             object_type=first.object_type,
@@ -111,6 +131,11 @@ def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]
         )
         if is_failure(outcome.status):
             return f"{first.object_type.spec_name} {first.name} cannot be made: {name_of(outcome.status)}"
+    if not is_founded:
+        try:
+            write_atomically(marker, ["The first objects of this server were made.\n"])
+        except ConfigError as error:
+            return str(error)
     return ""
 
 
@@ -123,3 +148,9 @@ def _exists(server: DirectoryServer, first: FirstObject) -> bool:
         return isinstance(listed, ops.ObjectsListed) and bool(listed.objects)
     read = server.store.lookup(ops.ReadObject(object_type=first.object_type, identifier=first.identifier))
     return isinstance(read, ops.ObjectRead) and not is_failure(read.status)
+
+
+def _owns(server: DirectoryServer, partition_id: Guid) -> bool:
+    """Return True if the server owns a partition now."""
+    partitions = server.driver.status().partitions
+    return any(part.is_owned for part in partitions if part.partition_id == partition_id)

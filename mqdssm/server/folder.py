@@ -59,6 +59,11 @@ class DirectoryServerFolder:
         return self.path / "hosts.json"
 
     @property
+    def founded(self) -> Path:
+        """Marker: the server's first objects existed once, and are not made again."""
+        return self.path / "first-objects.made"
+
+    @property
     def control(self) -> Path:
         """Control socket."""
         return self.path / "control.sock"

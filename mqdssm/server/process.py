@@ -1,6 +1,7 @@
 """Directory server as a process: all its parts, from one configuration."""
 
 import logging
+import math
 import os
 import socket
 import time
@@ -245,24 +246,24 @@ class ServerProcess:
 
         A PEC asks nobody, and tries once before the block: clients find its enterprise.
         """
-        ending = Event()
+        ending, marker = Event(), self._folder.founded
         objects = tuple(first_objects(self._config.server, signing_key))
-        if self._config.server.role is Role.PEC and not make_first_objects(server, objects):
-            objects = ()
+        reported_at = -math.inf if marker.exists() else time.monotonic()
+
+        def make_once() -> str:
+            nonlocal reported_at
+            problem = make_first_objects(server, objects, marker)
+            if problem and time.monotonic() >= reported_at + REPORT_S:
+                reported_at = time.monotonic()
+                self._on_report(f"the server's own objects are not complete yet: {problem}")
+            return problem
 
         def make() -> None:
-            reported_at = time.monotonic()
-            while not ending.is_set() and server.is_alive:
-                problem = make_first_objects(server, objects)
-                if not problem:
-                    return
-                if time.monotonic() >= reported_at + REPORT_S:
-                    reported_at = time.monotonic()
-                    self._on_report(f"the server's own objects are not complete yet: {problem}")
+            while not ending.is_set() and server.is_alive and make_once():
                 ending.wait(FIRST_OBJECTS_S)
 
-        thread = Thread(target=make, name="first objects", daemon=True)
-        thread.start()
+        if self._config.server.role is not Role.PEC or make_once():
+            Thread(target=make, name="first objects", daemon=True).start()
         try:
             yield
         finally:

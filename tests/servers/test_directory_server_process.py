@@ -248,6 +248,7 @@ def test_a_backup_of_a_running_server_is_restored(tmp_path):
     restored = restore(file, folder.path)
     assert restored.key.read_bytes() == key
     assert "PSC09" in restored.hosts.read_text().upper()
+    assert restored.founded.exists()
     assert not any(place.exists() for place in (restored.numbers, restored.marks, restored.path / DIRECTORY))
     with pytest.raises(ConfigError, match="is not empty"):
         restore(file, folder.path)

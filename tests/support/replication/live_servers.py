@@ -108,6 +108,7 @@ class Enterprise:
         site: str,
         *,
         psc: str = "",
+        pinned_psc: str = "",
         key: PrivateKey | None = None,
         store: Store | None = None,
         tuning: Mapping[str, float] = MappingProxyType({}),
@@ -124,7 +125,7 @@ class Enterprise:
         )
         pinned = {
             guid_of(one): sender_of(one, SERVICES[known])
-            for one, known in (("PEC", Role.PEC), (psc, Role.PSC))
+            for one, known in (("PEC", Role.PEC), (psc or pinned_psc, Role.PSC))
             if one
         }
         made = LiveServer(
