@@ -168,9 +168,9 @@ class Admission:
             for pinned_key in self._config.pinned
             if pinned_key.role is Role.PEC
         )
-        listening = parse_address(self._config.transport.listen)
+        listening = parse_address(self._config.transport.listen, port_min=0)
         hosts = self._hosts.addresses()
-        if listening.host not in _ANYWHERE:
+        if listening.host not in _ANYWHERE and listening.port:
             hosts[own.machine_name.casefold()] = self._config.transport.listen
         return AdmissionReply(
             enterprise=own.enterprise,

@@ -10,9 +10,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from ipaddress import IPv4Address, IPv4Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeGuard
+from unicodedata import category
 from uuid import UUID
 
 from pydantic import (
@@ -39,6 +40,11 @@ from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKeys
 
 SESSION_PORT: Final = 1801
+PORT_MAX: Final = 0xFFFF
+_ADDRESS: Final = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]|(?P<host>[^\s:\[\]\x00-\x20\x7F]+))"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
 SERVICES: Final = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 """PROPID_QM_SERVICE of each role."""
 _FIXED: Final = frozenset(
@@ -63,25 +69,37 @@ TIMERS: Final = frozenset(name for name in _ENGINE | _CARRIER | _SESSION if name
 """Names in `[timers]`: those of `Settings`, `TcpSettings` and `SessionSettings` that are seconds."""
 LIMITS: Final = (_ENGINE | _CARRIER | _SESSION) - TIMERS
 """Names in `[limits]`: those of the same settings that are numbers."""
+TIMER_S_MAX: Final = 2_000_000.0
+"""Largest value in `[timers]`, 23 days: waiting calls of systems take milliseconds in 31 bits."""
 FLUSH_S: Final = 1.0
 """Seconds for which a stopping server waits for acknowledgements; what is lost is propagated again."""
 CONFIG_BYTES_MAX: Final = 1 << 20
 """Longest configuration file: some thousand hosts."""
 
 
-def parse_address(text: str) -> SocketAddress:
-    """Parse ``host:port``, ``[address]:port`` or a host alone, whose port is 1801.
+def parse_address(text: str, *, port_min: int = 1) -> SocketAddress:
+    """Parse ``host:port``, ``[IPv6 address]:port`` or a host alone (port 1801).
+
+    Args:
+        text: the address.
+        port_min: 0 for an address to listen on, where the system chooses the port.
 
     Raises:
         ValueError: no such address.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(SESSION_PORT)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
-        raise ValueError(f"{text!r} is no address, as 127.0.0.1:1801")
-    return SocketAddress(host, int(port))
+    match = _ADDRESS.fullmatch(text)
+    port = int(match["port"] or SESSION_PORT) if match else -1
+    if match is None or not port_min <= port <= PORT_MAX or not _is_ipv6(match["ipv6"] or "::"):
+        raise ValueError(f"{text!r} is no address, as 127.0.0.1:1801 or [2001:db8::1]:1801")
+    return SocketAddress(match["host"] or match["ipv6"], port)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_address(text: str) -> str:
@@ -90,17 +108,29 @@ def _check_address(text: str) -> str:
 
 
 def _check_listened(text: str) -> str:
-    ip_address(parse_address(text).host)
+    ip_address(parse_address(text, port_min=0).host)
     return text
 
 
 def _check_name(text: str) -> str:
     if not text.strip() or "\\" in text or len(text) > 256:
         raise ValueError(f"{text!r} is no name of a machine")
+    return _check_characters(text)
+
+
+def _check_optional_name(text: str) -> str:
+    return _check_name(text) if text else text
+
+
+def _check_characters(text: str) -> str:
+    """Refuse control characters, and halves of surrogate pairs."""
+    if any(category(character) in {"Cc", "Cs"} for character in text):
+        raise ValueError(f"{text!r} is no name: it has a control character, or one that is not in Unicode")
     return text
 
 
 MachineName = Annotated[str, AfterValidator(_check_name)]
+NameText = Annotated[str, AfterValidator(_check_characters)]
 Address = Annotated[str, AfterValidator(_check_address)]
 ListenedAddress = Annotated[str, AfterValidator(_check_listened)]
 
@@ -128,11 +158,11 @@ class ServerSection(_Section):
     machine_name: MachineName
     machine_id: UUID
     role: Role
-    enterprise: str = ""
-    site: str = Field(min_length=1)
+    enterprise: NameText = ""
+    site: NameText = Field(min_length=1)
     site_id: UUID
     pec_name: MachineName
-    psc_name: str = ""
+    psc_name: Annotated[str, AfterValidator(_check_optional_name)] = ""
 
     @model_validator(mode="after")
     def _check_role(self) -> "ServerSection":
@@ -220,7 +250,7 @@ class PinnedSection(_Section):
 def _check_local(text: str) -> str:
     address = _local_address(text)
     ip_address(address.host)
-    if not 0 < address.port <= 0xFFFF:
+    if not address.port:
         raise ValueError(f"{text!r} has no port from 1 to 65535, as 127.0.0.1:9464")
     return text
 
@@ -228,7 +258,7 @@ def _check_local(text: str) -> str:
 def _local_address(text: str) -> SocketAddress:
     """Parse an address with a port; a port alone is on loopback."""
     is_port = text.isascii() and text.isdigit()
-    return parse_address(f"127.0.0.1:{text}" if is_port else text)
+    return parse_address(f"127.0.0.1:{text}" if is_port else text, port_min=0)
 
 
 class MetricsSection(_Section):
@@ -250,7 +280,7 @@ class MetricsSection(_Section):
 
 
 def _check_ipv4(text: str) -> str:
-    IPv4Address(parse_address(text).host)
+    IPv4Address(parse_address(text, port_min=0).host)
     return text
 
 
@@ -268,7 +298,7 @@ class DiscoverySection(_Section):
     @property
     def addresses(self) -> tuple[SocketAddress, ...]:
         """Addresses to listen on."""
-        return tuple(map(parse_address, self.listen))
+        return tuple(parse_address(address, port_min=0) for address in self.listen)
 
 
 class NotificationSection(_Section):
@@ -307,7 +337,7 @@ class ServerConfig(BaseSettings):
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     discovery: DiscoverySection = Field(default_factory=DiscoverySection)
     notification: NotificationSection = Field(default_factory=NotificationSection)
-    timers: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    timers: dict[str, Annotated[float, Field(ge=0, le=TIMER_S_MAX)]] = Field(default_factory=dict)
     limits: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     pinned: tuple[PinnedSection, ...] = ()
 
@@ -463,12 +493,17 @@ def _toml_table(name: str, table: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _toml_values(table: Mapping[str, Any]) -> Iterable[str]:
-    """Yield the simple values of a table; a JSON string is a basic string of TOML."""
+    """Yield the simple values of a table."""
     for key, value in table.items():
         if not isinstance(value, dict):
-            yield f"{_toml_key(key)} = {json.dumps(value, ensure_ascii=False)}"
+            yield f"{_toml_key(key)} = {_toml_text(value)}"
 
 
 def _toml_key(key: str) -> str:
     """Return a key, quoted unless it may be bare."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key)
+
+
+def _toml_text(value: Any) -> str:
+    """Return a value; a JSON string is one of TOML, but for U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -109,7 +109,7 @@ class ServerProcess:
             directory = self._open_directory(closing, options)
             hosts = self._host_table(directory)
             network = TcpNetwork(
-                parse_address(self._config.transport.listen),
+                parse_address(self._config.transport.listen, port_min=0),
                 self._folder.numbers,
                 hosts.resolver,
                 settings=self._config.tcp_settings(),

@@ -135,7 +135,7 @@ def _draft(
         _server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
     except ValidationError as error:
         raise ConfigError(problem_of(error)) from None
-    address = parse_address(listen)
+    address = parse_address(listen, port_min=0)
     if address.host in {"0.0.0.0", "::"} or not address.port:  # noqa: S104  refused
         raise ConfigError("give an address and port to listen on by which the other servers reach this one")
     return request

@@ -5,13 +5,15 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pydantic import ValidationError
 from support.replication.queue_managers import key_of
 
 from mqdssm.drivers.name_resolution import SocketAddress
+from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
-from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, encoded_keys, parse_address
+from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, ServerSection, encoded_keys, parse_address
 
 MACHINE = "11111111-2222-3333-4444-555555555555"
 MINIMAL = f"""
@@ -133,6 +135,36 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path):
     assert read(tmp_path, config.to_toml()) == config
 
 
+def test_a_character_that_toml_does_not_have_is_escaped(tmp_path):
+    more = """
+[transport.hosts]
+'a"\\ä\u2028' = 'b'
+"a\\u007Fb" = 'b'
+[store]
+user = "cn=\\u007F\\u0001"
+"""
+    config = read(tmp_path, MINIMAL + more)
+    assert config.store.user == "cn=\x7f\x01"
+    assert read(tmp_path, config.to_toml()) == config
+
+
+@pytest.mark.parametrize("name", ["machine_name", "pec_name", "site", "enterprise", "psc_name"])
+@pytest.mark.parametrize("text", ["a\x7f", "\0", "a\nb", "\x85", "a\udcff"])
+def test_names_without_control_characters(tmp_path, name, text):
+    values = read(tmp_path, MINIMAL).server.model_dump()
+    if name == "psc_name":
+        values["role"] = Role.BSC
+    assert ServerSection(**values | {name: "Ä \u2028b"})
+    with pytest.raises(ValidationError, match=rf"(?s){name}.*(is no name|valid string)"):
+        ServerSection(**values | {name: text})
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e22", "-1"])
+def test_seconds_that_no_timer_can_have(tmp_path, seconds):
+    with pytest.raises(ConfigError, match=r"timers\.intersite_s: Input should be "):
+        read(tmp_path, f"{MINIMAL}\n[timers]\nintersite_s = {seconds}")
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -144,6 +176,43 @@ def test_a_configuration_is_read_as_it_was_written(tmp_path):
 )
 def test_addresses(text, address):
     assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "::1",
+        "::1:1801",
+        "2001:db8::1",
+        "[::1",
+        "::1]",
+        "[]:1",
+        "[10.0.0.5]:1",
+        "[a]:1",
+        "a b",
+        "a b:1",
+        "a:1 ",
+        "a\n",
+        "a\0b:1",
+        "a:",
+        ":1",
+        "a:0",
+        "a:65536",
+        "a:1_0",
+        "a:\u0661",
+    ],
+)
+def test_what_is_no_address(text):
+    with pytest.raises(ValueError, match=r"is no address, as 127\.0\.0\.1:1801 or \[2001:db8::1\]:1801"):
+        parse_address(text)
+
+
+def test_the_system_may_choose_the_port_to_listen_on(tmp_path):
+    config = read(tmp_path, MINIMAL.replace("127.0.0.1:11802", "[::1]:0"))
+    assert parse_address(config.transport.listen, port_min=0) == SocketAddress("::1", 0)
+    with pytest.raises(ConfigError, match=r"transport\.hosts\.PEC01: 'pec:0' is no address"):
+        read(tmp_path, f"{MINIMAL}\n[transport.hosts]\nPEC01 = 'pec:0'")
 
 
 def test_a_file_that_is_missing_or_too_long(tmp_path):
