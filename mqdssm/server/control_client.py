@@ -279,6 +279,10 @@ class ControlClient:
 
 
 def _connect(path: Path) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise ConfigError(
+            f"this system has no Unix sockets for {path}: run this on the computer of the server, with Linux"
+        )
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(10)

@@ -159,7 +159,15 @@ def _is_allowed(client: socket.socket) -> bool:
 
 
 def _listen(path: Path) -> socket.socket:
-    """Return a socket that listens on a path, with mode 0600."""
+    """Return a socket that listens on a path, with mode 0600.
+
+    Raises:
+        ConfigError: the socket cannot be made, or the system does not name the users of its clients.
+    """
+    if not hasattr(socket, "AF_UNIX") or not hasattr(socket, "SO_PEERCRED"):
+        raise ConfigError(
+            f"this system does not name the users that connect to {path}: directory servers run on Linux"
+        )
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
         raise ConfigError(
             f"{path} is longer than {SOCKET_PATH_BYTES_MAX} octets: no control socket can be made there"

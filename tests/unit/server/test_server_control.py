@@ -171,6 +171,22 @@ def test_no_server(tmp_path):
         ControlClient(tmp_path / "none.sock")
 
 
+@pytest.mark.parametrize("missing", ["AF_UNIX", "SO_PEERCRED"])
+def test_a_system_without_control_sockets(pec, tmp_path, monkeypatch, missing):
+    monkeypatch.delattr(socket, missing)
+    server = pec.servers["PEC"].server
+    service = ControlService(server, SnapshotReader(server).read, lambda: None)
+    with pytest.raises(ConfigError, match="directory servers run on Linux"):
+        ControlServer(tmp_path / "control.sock", service)
+    assert not (tmp_path / "control.sock").exists()
+
+
+def test_a_client_on_a_system_without_unix_sockets(tmp_path, monkeypatch):
+    monkeypatch.delattr(socket, "AF_UNIX")
+    with pytest.raises(ConfigError, match="run this on the computer of the server"):
+        ControlClient(tmp_path / "control.sock")
+
+
 def test_a_second_server_and_a_crashed_one(pec, path, tmp_path):
     server = pec.servers["PEC"].server
     service = ControlService(server, SnapshotReader(server).read, lambda: None)
