@@ -188,12 +188,16 @@ class ControlClient:
     def name_psc(self, site: str, machine_name: str) -> None:
         """Let the PEC name another PSC of a site, whose PSC is lost for good.
 
+        Args:
+            site: name of the site.
+            machine_name: its new PSC; empty: none, if the PSC never started.
+
         Raises:
             DirectoryError: the server refuses, or the outcome is unknown.
-            ValueError: the machine belongs to another site.
+            ValueError: the machine belongs to another site, or the PSC has started.
         """
         request = protocol.SitePscRequest(site=site, machine_name=machine_name)
-        self._perform(request, f"name {machine_name} as the PSC of {site}")
+        self._perform(request, f"name {machine_name or 'nobody'} as the PSC of {site}")
 
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""

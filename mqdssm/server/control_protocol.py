@@ -114,11 +114,15 @@ class SitePscRequest(_Document):
     """Request to the PEC to name another PSC of a site, whose PSC is lost for good.
 
     The reply is an `OutcomeReply`.
+
+    Attributes:
+        site: name of the site.
+        machine_name: its new PSC; empty: none, before a site is removed whose PSC never started.
     """
 
     request: Literal["site-psc"] = "site-psc"
     site: str = Field(min_length=1, max_length=256)
-    machine_name: str = Field(min_length=1, max_length=256)
+    machine_name: str = Field(max_length=256)
 
 
 class HostRequest(_Document):

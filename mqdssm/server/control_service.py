@@ -81,7 +81,8 @@ class ControlService:
             case protocol.RoleRequest():
                 return self._change(role_change(request, self._server.store.lookup))
             case protocol.SitePscRequest():
-                return self._change(site_psc_change(request, self._server.store.lookup))
+                status = self._server.driver.status()
+                return self._change(site_psc_change(request, self._server.store.lookup, status))
             case (
                 protocol.TakeOverRequest() | protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest()
             ):

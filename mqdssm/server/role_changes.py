@@ -7,12 +7,14 @@ from typing import Final
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import ObjectNotFound
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import MIN
 from mqdssm.server.config import SERVICES
 from mqdssm.server.control_protocol import RoleRequest, SitePscRequest
 from mqdssm.server.object_changes import LookUp, RequestedChange
@@ -52,19 +54,25 @@ def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
     return _update(ObjectType.MACHINE, machine, machine.partition_id, ((Propid.QM_SERVICE, int(service)),))
 
 
-def site_psc_change(request: SitePscRequest, look_up: LookUp) -> RequestedChange:
-    """Return the change of a site that names another PSC and its key.
+def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
+    """Return the change of a site that names another PSC and its key, or none.
 
     Args:
         request: the site and the machine.
         look_up: performs a reading operation of the store.
+        status: partitions of the server.
 
     Raises:
         ObjectNotFound: no such site or machine.
-        ValueError: the machine belongs to another site.
+        ValueError: the machine belongs to another site; or none, and the site has a PSC that has started.
         DirectoryError: the directory cannot be read.
     """
     site = _read(look_up, ObjectType.SITE, request.site)
+    if not request.machine_name:
+        if not any(part.partition_id == site.identifier and part.last == MIN for part in status.partitions):
+            raise ValueError(f"the PSC of {request.site} has started: it can only be replaced")
+        nobody: Properties = ((Propid.S_PSC, ""), (Propid.S_PSC_SIGNPK, b""))
+        return _update(ObjectType.SITE, site, PEC_PARTITION_ID, nobody)
     machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
     if machine.partition_id != site.identifier:
         raise ValueError(f"{request.machine_name} is no machine of {request.site}")

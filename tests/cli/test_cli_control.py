@@ -24,6 +24,17 @@ def path(tmp_path):
         enterprise.close()
 
 
+def test_a_site_whose_psc_never_started_is_removed(alone, path):
+    server = ("--server", str(path))
+    remove = ("enterprise", "remove-site", "--site", "Site1", *server)
+    plan = alone.json(*remove, "--dry-run")
+    assert plan["steps"][0] == "Site1 has no PSC any more: the PEC has received nothing from its PSC"
+    alone(*remove)
+    sites = {part["site_name"] for part in alone.json("status", *server)["partitions"]}
+    assert "Site1" not in sites
+    alone(*remove, code=4)
+
+
 def test_status_and_changes_by_the_socket(alone, path):
     server = ("--server", str(path))
     shown = alone("status", *server).stdout

@@ -149,3 +149,6 @@ def test_roles_that_a_machine_cannot_have(operated):
             client.change_role("PSC1", None)
         with pytest.raises(ValueError, match="BSC1 is no machine of Site0"):
             client.name_psc("Site0", "BSC1")
+        for site in ("Site0", "Site1"):
+            with pytest.raises(ValueError, match=f"the PSC of {site} has started"):
+                client.name_psc(site, "")

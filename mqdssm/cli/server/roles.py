@@ -192,7 +192,8 @@ def remove_site(
 ) -> None:
     """Remove a site that has no objects left; the PEC acts.
 
-    Delete the queues and machines of the site at its PSC before, the PSC's own machine last.
+    Delete the queues and machines of the site at its PSC before, the PSC's own machine last. A site whose
+    PSC never started has none: the PEC then takes the name of the PSC from the site first.
     """
     from mqdssm.engines.replication.settings import Role
     from mqdssm.model.elements import Site
@@ -201,9 +202,19 @@ def remove_site(
         snapshot = client.status()
         _require(snapshot.role is Role.PEC, f"{snapshot.machine_name} is not the PEC: ask the PEC")
         _require(site.casefold() != snapshot.site_name.casefold(), f"{site} is the site of the PEC itself")
-        step = f"the PEC deletes the site {site}, and every server forgets its partition"
+        steps = [f"the PEC deletes the site {site}, and every server forgets its partition"]
+        partitions = (part for part in snapshot.partitions if part.site_name.casefold() == site.casefold())
+        is_unused = any(part.last_number == 0 for part in partitions)
+        if is_unused:
+            steps.insert(0, f"{site} has no PSC any more: the PEC has received nothing from its PSC")
+
+        def act() -> None:
+            if is_unused:
+                client.name_psc(site, "")
+            client.delete(Site(name=site))
+
         afterwards = [f"stop the servers of {site}, and remove their folders"]
-        _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.delete(Site(name=site)))
+        _perform(run, steps, afterwards, dry_run=dry_run, act=act)
 
 
 _ROLE_IN_FILE = 'in server.toml of {}, before its next start: role = "{}"'
