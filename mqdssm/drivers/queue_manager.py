@@ -331,18 +331,25 @@ class LocalQueueManager:
             self._awake = True
             self._notify()
 
-    def offer(self, messages: Iterable[Message], on_settled: Callable[[bool], None] | None = None) -> bool:
+    def offer(
+        self,
+        messages: Iterable[Message],
+        on_settled: Callable[[bool], None] | None = None,
+        *,
+        refusal: MessageClass | None = None,
+    ) -> bool:
         """Accept messages from another machine; False if it is full or closed.
 
         Args:
             messages: the messages.
             on_settled: called for each of them, see `ArrivingMessage`.
+            refusal: class of the negative acknowledgement for all of them; None: they are examined.
         """
         with self._lock:
             if self._closed or len(self._arriving) >= ARRIVING_MAX:
                 self._refused = True
                 return False
-            self._arriving.extend(ArrivingMessage(message, on_settled) for message in messages)
+            self._arriving.extend(ArrivingMessage(message, on_settled, refusal) for message in messages)
             self._notify()
         return True
 

@@ -30,7 +30,7 @@ from mqdssm.errors import TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.packet_messages import UnsupportedPacketError, message_of, packet_of
 from mqdssm.model.packets import Packet, UserPacket
-from mqdssm.model.transport import DeliveryGuarantee, MessageClass
+from mqdssm.model.transport import DeliveryGuarantee, Message, MessageClass
 from mqdssm.wire.mqqb import encode_packet
 
 log: Final = logging.getLogger(__name__)
@@ -185,22 +185,41 @@ class SessionDriver:
         self.take(do.ConnectionLost(connection=connection.number, reason=reason))
 
     def _accept(self, packet: UserPacket, connection: SessionConnection, token: int) -> bool:
-        """Pass a message to the queue manager; return False if that is full."""
-        queue_manager = self._context.queue_manager
+        """Pass a message to the queue manager; return False if that is full.
+
+        The queue manager refuses what cannot be accepted: its answer may have to be stored, and the event
+        loop does not wait for a disk (decision T42).
+        """
         is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
         on_settled = partial(self._settle_soon, connection, token) if is_recoverable else None
+        message, refusal, reason = self._read(packet)
+        if message is None:
+            if on_settled is not None:
+                on_settled(True)
+        elif not self._context.queue_manager.offer((message,), on_settled, refusal=refusal):
+            return False
+        if reason:
+            self._context.counts.add(reason)
+        return True
+
+    def _read(self, packet: UserPacket) -> tuple[Message | None, MessageClass | None, str]:
+        """Return the message of a packet; and class and reason of a refusal.
+
+        The message is None if it has parts that are not supported, and no acknowledgement fits.
+        """
         try:
             message = message_of(packet)
         except UnsupportedPacketError as error:
-            self._reject(packet, error)
-        else:
-            if not is_recoverable or queue_manager.is_storing:
-                return queue_manager.offer((message,), on_settled)
-            self._context.counts.add("refused: recoverable message, there is no store")
-            queue_manager.acknowledge(message, MessageClass.NACK_QUEUE_EXCEED_QUOTA)
-        if on_settled is not None:
-            on_settled(True)
-        return True
+            log.info("a message is dropped: %s", error)
+            plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
+            refused = None
+            with suppress(UnsupportedPacketError):
+                refused = None if error.message_class is None else message_of(plain)
+            return refused, error.message_class, "dropped: unsupported message"
+        if packet.delivery is DeliveryGuarantee.RECOVERABLE and not self._context.queue_manager.is_storing:
+            refusal = MessageClass.NACK_QUEUE_EXCEED_QUOTA
+            return message, refusal, "refused: recoverable message, there is no store"
+        return message, None, ""
 
     def _settle_soon(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
         """Report a recoverable message, from any thread: it is stored, or could not be."""
@@ -216,19 +235,6 @@ class SessionDriver:
             self.take(do.CloseSession(detail=f"{connection.peer}: a message cannot be stored"))
         if connection is self._connection:
             connection.resume()  # it stops reading when too many messages are not stored
-
-    def _reject(self, packet: UserPacket, error: UnsupportedPacketError) -> None:
-        """Drop a message with parts that are not supported.
-
-        The fitting negative acknowledgement is sent.
-        """
-        self._context.counts.add("dropped: unsupported message")
-        log.info("a message is dropped: %s", error)
-        if error.message_class is None:
-            return
-        plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
-        with suppress(UnsupportedPacketError):
-            self._context.queue_manager.acknowledge(message_of(plain), error.message_class)
 
     # --- actions
 

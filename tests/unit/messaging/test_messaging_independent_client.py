@@ -87,3 +87,22 @@ def test_what_is_not_supported_is_refused_by_its_class(pair, flags, headers, exp
         client.send(user_packet(8, b"plain", ORDERS, admin=ACKS))
         assert orders.receive(5).body == b"plain", "the session goes on"
         assert acks.receive(5).message_class == MessageClass.ACK_REACH_QUEUE
+
+
+def test_a_slow_disk_holds_up_no_other_session(pair):
+    """The answer to a recoverable message that is refused is stored; the event loop does not wait for it."""
+    left, right = pair
+    acks = left.open("acks")
+    refused = user_packet(
+        7, b"x", ORDERS, flags=TRANSACTION | RECOVERABLE, headers=NO_TRANSACTION, admin=ACKS
+    )
+    with session(right) as client:
+        with right._store.transaction():
+            client.send(refused)
+            time.sleep(0.1)  # the queue manager waits for the store
+            with session(right):
+                assert acks.receive(0) is None
+        stored = 0
+        while not stored:  # an earlier one may say that the message was received
+            _, _, stored, _, _ = struct.unpack_from("<HHIHH", client.read(), 20)
+    assert acks.receive(5).message_class == MessageClass.NACK_NOT_TRANSACTIONAL_QUEUE
