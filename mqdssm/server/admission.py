@@ -5,12 +5,12 @@ PSC of a site the machine of a new BSC ([MC-MQDSRP] 1.3.1.1, decision R107). The
 from its own folder, through the control socket.
 """
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from typing import Final
 
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.properties import get_text
+from mqdssm.engines.replication.properties import get_text, get_value
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
@@ -21,6 +21,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
+from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.first_objects import FirstObject, machine_of, site_of
 from mqdssm.server.hosts import HostTable
 from mqdssm.wire.keys import PublicKeys
@@ -59,8 +60,8 @@ class Admission:
             raise ValueError(f"the public keys of {request.machine_name}: {error}") from error
         own = self._config.server
         if request.role is Role.PSC:
-            if own.role is not Role.PEC:
-                raise ValueError(f"{own.machine_name} is a {own.role}: only the PEC adds a PSC and its site")
+            if (current := role_of_running(self._server)) is not Role.PEC:
+                raise ValueError(f"{own.machine_name} is a {current}: only the PEC adds a PSC and its site")
             self._check_name(request, signing_key)
             site = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
             site_id = self._make(request, site, Propid.S_PSC)
@@ -106,9 +107,10 @@ class Admission:
 
     def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
         own = self._config.server
-        if own.role is Role.BSC or own.site.casefold() != request.site.casefold():
+        current = role_of_running(self._server)
+        if current is Role.BSC or own.site.casefold() != request.site.casefold():
             raise ValueError(
-                f"{own.machine_name} is the {own.role} of {own.site}: the PSC of {request.site} adds its BSCs"
+                f"{own.machine_name} is the {current} of {own.site}: the PSC of {request.site} adds its BSCs"
             )
 
     def _make(self, request: AdmissionRequest, new: FirstObject, named: Propid) -> Guid:
@@ -152,22 +154,15 @@ class Admission:
 
     def _reply(self, role: Role, site_id: Guid) -> AdmissionReply:
         own = self._config.server
+        pec_name = pec_name_of(self._server.driver.status()) or own.pec_name
+        is_pec = key_of(pec_name) == key_of(own.machine_name)
         itself = KnownKey(
             machine_name=own.machine_name,
             machine_id=own.machine_id,
-            role=own.role if own.role is Role.PEC else Role.PSC,
+            role=Role.PEC if is_pec else Role.PSC,
             public_keys=encoded_keys(self._keys),
         )
-        pinned = (
-            KnownKey(
-                machine_name=pinned_key.machine_name,
-                machine_id=pinned_key.machine_id,
-                role=pinned_key.role,
-                public_keys=pinned_key.public_keys,
-            )
-            for pinned_key in self._config.pinned
-            if pinned_key.role is Role.PEC
-        )
+        pec = None if is_pec else self._key_of_pec(pec_name)
         listening = parse_address(self._config.transport.listen, port_min=0)
         hosts = self._hosts.addresses()
         if listening.host not in _ANYWHERE and listening.port:
@@ -175,11 +170,28 @@ class Admission:
         return AdmissionReply(
             enterprise=own.enterprise,
             site_id=site_id.uuid,
-            pec_name=own.pec_name,
+            pec_name=pec_name,
             psc_name=own.machine_name if role is Role.BSC else "",
-            keys=(itself, *pinned),
+            keys=(itself,) if pec is None else (itself, pec),
             hosts=hosts,
         )
+
+    def _key_of_pec(self, pec_name: str) -> KnownKey | None:
+        """Return the PEC's key by the directory, else the configured one, if any."""
+        read = self._server.store.lookup(ops.ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name))
+        if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
+            stored_key = get_value(read.properties or (), Propid.QM_SIGN_PK)
+            if isinstance(stored_key, bytes) and stored_key:
+                return KnownKey(
+                    machine_name=pec_name,
+                    machine_id=read.identifier.uuid,
+                    role=Role.PEC,
+                    public_keys=b64encode(stored_key).decode(),
+                )
+        for pinned in self._config.pinned:
+            if key_of(pinned.machine_name) == key_of(pec_name):
+                return KnownKey(**{**pinned.model_dump(), "role": Role.PEC})
+        return None
 
 
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  addresses of no machine

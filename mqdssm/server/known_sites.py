@@ -14,6 +14,7 @@ from mqdssm.errors import DirectoryError, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.server.current_roles import role_of
 from mqdssm.server.snapshot import KnownServer
 
 REFRESH_S: Final = 60.0
@@ -24,7 +25,6 @@ SITES_AT_ONCE: Final = 8
 """Sites whose servers are read at one time: each takes a search in the directory."""
 SERVERS_MAX: Final = 64
 """Directory servers of one site that are kept."""
-_ROLES: Final = ((Service.PEC, Role.PEC), (Service.PSC, Role.PSC), (Service.BSC, Role.BSC))
 _ANY_ROLE: Final = Service.PEC | Service.PSC | Service.BSC
 
 
@@ -59,7 +59,8 @@ class KnownSites:
         self._lookup, self._clock = lookup, clock
         self._lock: Final = Lock()
         self._sites: dict[Guid, ListedSite] = {}
-        self._servers: dict[Guid, tuple[KnownServer, ...]] = {}
+        self._servers: dict[Guid, tuple[ObjectRead, ...]] = {}
+        self._pec_name = ""
         self._due: dict[Guid, float] = {}  # when the servers of a site are to be read again
         self._sites_due = -math.inf
         self._retry_at = -math.inf
@@ -72,7 +73,7 @@ class KnownSites:
                 site_id=site.site_id,
                 name=site.name,
                 psc_name=site.psc_name,
-                servers=servers.get(site.site_id, ()),
+                servers=tuple(_servers_of(servers.get(site.site_id, ()), self._pec_name)),
             )
             for site in sorted(sites.values(), key=lambda site: (site.name.casefold(), site.site_id))
         )
@@ -82,12 +83,14 @@ class KnownSites:
         site = self._sites.get(site_id)
         return "" if site is None else site.name
 
-    def refresh(self, partition_ids: Collection[Guid]) -> None:
+    def refresh(self, partition_ids: Collection[Guid], pec_name: str = "") -> None:
         """Read a part of the names and roles that are old, unless another thread does.
 
         Args:
             partition_ids: partitions of the server; the servers of other sites cannot be read.
+            pec_name: machine of the PEC; empty: PROPID_QM_SERVICE says it.
         """
+        self._pec_name = pec_name
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -115,7 +118,7 @@ class KnownSites:
             if due > now:
                 return
             machines = self._listed(ObjectType.MACHINE, site_id, int(_ANY_ROLE))
-            self._servers = {**self._servers, site_id: tuple(_servers_of(machines))[:SERVERS_MAX]}
+            self._servers = {**self._servers, site_id: machines[:SERVERS_MAX]}
             self._due[site_id] = now + (REFRESH_S if machines else RETRY_S)
 
     def _listed(self, object_type: ObjectType, partition_id: Guid, service: int) -> tuple[ObjectRead, ...]:
@@ -135,13 +138,12 @@ def _site_of(site: ObjectRead) -> ListedSite | None:
     )
 
 
-def _servers_of(machines: Iterable[ObjectRead]) -> list[KnownServer]:
+def _servers_of(machines: Iterable[ObjectRead], pec_name: str) -> list[KnownServer]:
     servers = []
     for machine in machines:
         properties = machine.properties or ()
-        roles = get_roles(properties) or Service.NONE
-        role = next((role for service, role in _ROLES if roles & service), None)
-        name = get_text(properties, Propid.QM_PATHNAME)
+        name = get_text(properties, Propid.QM_PATHNAME) or ""
+        role = role_of(get_roles(properties) or Service.NONE, name, pec_name)
         if role is not None and name:
             servers.append(KnownServer(machine_name=name, role=role))
     return sorted(servers, key=lambda server: (list(Role).index(server.role), server.machine_name.casefold()))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from threading import Event, Thread
-from typing import Final
+from typing import Final, TypeVar
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
@@ -19,18 +19,15 @@ from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.tcp_network import TcpNetwork
-from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import ConfigError, DirectoryNotConnected
+from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.facade import Directory
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import is_failure
-from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import Service
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import SERVICES, ServerConfig, parse_address
+from mqdssm.server.config import ServerConfig, parse_address
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
+from mqdssm.server.current_roles import check_identity
 from mqdssm.server.discovery import DiscoveryThread
 from mqdssm.server.first_objects import first_objects, make_first_objects
 from mqdssm.server.folder import DirectoryServerFolder
@@ -41,6 +38,8 @@ from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.store.ldap import LdapStore, Owner
+
+T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
 
@@ -98,15 +97,18 @@ class ServerProcess:
         with ExitStack() as closing:
             self._folder.check_private()
             closing.enter_context(self._folder.locked())
-            key = PrivateKey.load_or_generate(self._folder.key)
+            key = PrivateKey.load(self._folder.key)
             options = closing.enter_context(directory_of(self._config.store, self._folder))
-            store = self._open_store(options)
+            store = self._wait_for(lambda: self._open_store(options, bytes(key.public_keys())))
             if store is None:
                 return  # stopped while the directory could not be reached
             closing.callback(store.close)
-            self._check_role(store)
             marks = closing.enter_context(ReplayMarks(self._folder.marks))
-            directory = self._open_directory(closing, options)
+            session = self._wait_for(lambda: Session.open(replace(options, read_only=True)))
+            if session is None:
+                return
+            closing.callback(session.close)
+            directory = Directory(session)
             hosts = self._host_table(directory)
             network = TcpNetwork(
                 parse_address(self._config.transport.listen, port_min=0),
@@ -145,18 +147,32 @@ class ServerProcess:
                 pass
             notify_manager("STOPPING=1")
 
-    def _open_store(self, options: ConnectionOptions) -> LdapStore | None:
-        """Open the store, and wait for its directory.
+    def _open_store(self, options: ConnectionOptions, signing_key: bytes) -> LdapStore:
+        """Open the store, and compare the server's identity with the directory.
+
+        Raises:
+            ConfigError: the role or the key is another one.
+            DirectoryNotConnected: the directory cannot be reached.
+        """
+        identity = self._config.server
+        owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
+        with ExitStack() as failing:
+            store = LdapStore.open(options, owner=owner)
+            failing.callback(store.close)
+            check_identity(store, identity, signing_key, self._folder.path)
+            failing.pop_all()
+        return store
+
+    def _wait_for(self, attempt: Callable[[], T]) -> T | None:
+        """Return the result of an attempt, repeated while the directory is away.
 
         Returns:
             None if the server is stopped meanwhile.
         """
-        identity = self._config.server
-        owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
         wait_s, problem = RETRY_FIRST_S, ""
         while True:
             try:
-                return LdapStore.open(options, owner=owner)
+                return attempt()
             except DirectoryNotConnected as error:
                 if str(error) != problem:
                     problem = str(error)
@@ -164,31 +180,6 @@ class ServerProcess:
             if self._stopping.wait(wait_s):
                 return None
             wait_s = min(2 * wait_s, RETRY_MAX_S)
-
-    def _check_role(self, store: LdapStore) -> None:
-        """Compare the role with that in the directory, which counts.
-
-        Raises:
-            ConfigError: the roles differ.
-        """
-        server = self._config.server
-        identifier = Guid.of(server.machine_id)
-        read = store.perform(ops.ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
-        if is_failure(read.status):
-            return  # the first start
-        service = Service(dict(read.properties or ()).get(Propid.QM_SERVICE) or 0)
-        role = next((role for role in Role if service & SERVICES[role]), None)
-        if role is None:
-            raise ConfigError(
-                f"the directory has {server.machine_name} without a role of a directory server: remove "
-                f"{self._folder.path}, or give the machine its role again at the owner of its site"
-            )
-        if role is not server.role:
-            raise ConfigError(
-                f"{self._folder.config} says that {server.machine_name} is a {server.role}, and the "
-                f'directory that it is a {role}: the directory counts, so write role = "{role}" into the file'
-                + (", and psc_name" if role is Role.BSC else "")
-            )
 
     def _open_local_port(self, closing: ExitStack, reader: SnapshotReader) -> None:
         """Serve metrics, health and the status page, if `[metrics]` has an address."""
@@ -198,12 +189,6 @@ class ServerProcess:
         hosts = (self._config.server.machine_name, *metrics.hosts)
         server = closing.enter_context(HttpServer(pages_of(reader), listen=metrics.listen, hosts=hosts))
         log.info("metrics and the status page are on http://%s:%d/", *server.address)
-
-    def _open_directory(self, closing: ExitStack, options: ConnectionOptions) -> Directory:
-        """Open the directory for reading, until the end."""
-        session = Session.open(replace(options, read_only=True))
-        closing.callback(session.close)
-        return Directory(session)
 
     def _answer_searches(self, closing: ExitStack, directory: Directory) -> None:
         """Run the discovery server, if `[discovery]` has an address."""

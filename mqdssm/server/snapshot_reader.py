@@ -10,8 +10,9 @@ from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.drivers.session_driver import SessionStatus
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.status import NeighborStatus, PartitionStatus, ServerStatus
+from mqdssm.engines.replication.status import NeighborStatus, PartitionStatus
 from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.known_sites import KnownSites, ListedSite
 from mqdssm.server.problems import problems_of
 from mqdssm.server.snapshot import (
@@ -64,7 +65,9 @@ class SnapshotReader:
         server, settings = self._server, self._server.settings
         status = server.driver.status()
         if refresh:
-            self._known.refresh([partition.partition_id for partition in status.partitions])
+            self._known.refresh(
+                [partition.partition_id for partition in status.partitions], pec_name_of(status)
+            )
         sessions = tuple(map(_session, self._sessions()))
         unreachable = {
             session.peer.casefold(): session.problem for session in sessions if session.is_initiator
@@ -76,7 +79,7 @@ class SnapshotReader:
             version=mqdssm.__version__,
             machine_name=status.machine_name,
             machine_id=settings.machine_id.uuid,
-            role=_role(status, settings.role),
+            role=role_of_running(server),
             psc_name=status.psc_name,
             site_id=settings.site_id.uuid,
             site_name=self._known.name_of(settings.site_id),
@@ -192,16 +195,6 @@ class SnapshotReader:
             )
             for note in self._server.driver.notes.latest()
         )
-
-
-def _role(status: ServerStatus, first_role: Role) -> Role:
-    """Return the role by what a server owns; its first role if it owns nothing."""
-    if status.psc_name:
-        return Role.BSC
-    owned = {partition.partition_id for partition in status.partitions if partition.is_owned}
-    if PEC_PARTITION_ID in owned:
-        return Role.PEC
-    return Role.PSC if owned else first_role
 
 
 def _session(session: SessionStatus) -> SessionSnapshot:

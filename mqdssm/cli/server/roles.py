@@ -51,7 +51,9 @@ def take_over(
             ]
         else:
             afterwards = [f"at the PEC: mqdssm enterprise name-psc --site {site} --machine {own}"]
-        afterwards.append(_ROLE_IN_FILE.format(own, "PEC" if partition.is_enterprise else "PSC"))
+        afterwards.append(
+            _ROLE_IN_FILE.format(own, f'PEC", pec_name = "{own}' if partition.is_enterprise else "PSC")
+        )
         _perform(
             run, [step], afterwards, dry_run=dry_run, act=lambda: client.take_over(partition.partition_id)
         )
@@ -140,9 +142,10 @@ def hand_over(
             f"{machine} is no {'PSC' if enterprise else f'BSC of {site}'} that {own} knows",
         )
         step = f"{own} hands {partition.label} over to {machine}, which becomes the {role.value}"
+        named = "pec_name" if enterprise else "psc_name"
         afterwards = [
-            _ROLE_IN_FILE.format(machine, role.value),
-            _ROLE_IN_FILE.format(own, "PSC" if enterprise else f'BSC", psc_name = "{machine}'),
+            _ROLE_IN_FILE.format(machine, f'PEC", pec_name = "{machine}' if enterprise else "PSC"),
+            _ROLE_IN_FILE.format(own, f'{"PSC" if enterprise else "BSC"}", {named} = "{machine}'),
         ]
         _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.change_role(machine, role))
 

@@ -7,10 +7,12 @@ import pytest
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.engines.replication.operations import ListObjects, LoadState, ReadObject
+from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server import first_objects
+from mqdssm.server import process as server_process
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.private_directory import directory_of
@@ -74,6 +76,36 @@ def test_they_are_created_once_and_before_the_server_is_ready_also_behind_a_cras
         with directory_of(StoreSection(), folder) as options, LdapStore.open(options) as store:
             _check_objects(store, ServerConfig.read(folder.config))
             assert isinstance(options, ConnectionOptions)
+
+
+def test_a_directory_that_goes_away_during_the_start_is_waited_for(folder, monkeypatch):
+    """Behind the store come the comparison of the identity and the session for readers."""
+    attempts = {"check_identity": 0, "open": 0}
+
+    def away_at_first(name, function):
+        def attempt(*given, **named):
+            attempts[name] += 1
+            if attempts[name] == 1:
+                raise DirectoryNotConnected("away")
+            return function(*given, **named)
+
+        return attempt
+
+    monkeypatch.setattr(server_process, "RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(
+        server_process, "check_identity", away_at_first("check_identity", server_process.check_identity)
+    )
+    opened = away_at_first("open", server_process.Session.open)
+    monkeypatch.setattr(server_process, "Session", type("Opened", (), {"open": staticmethod(opened)}))
+    run_until_ready(folder)
+    assert attempts == {"check_identity": 2, "open": 2}
+
+
+def test_a_server_without_its_key_makes_no_other(folder):
+    folder.key.unlink()
+    with pytest.raises(ConfigError, match=r"key\.pem"):
+        ServerProcess(folder, ServerConfig.read(folder.config)).run()
+    assert not folder.key.exists()
 
 
 def _check_objects(store: LdapStore, config: ServerConfig) -> None:

@@ -1,0 +1,132 @@
+"""Roles of directory servers behind a handover of the enterprise, and a server whose key is another one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from support.replication.live_servers import Enterprise, pec_with_site, site_of, with_controller
+from support.replication.queue_managers import guid_of, key_of, wait_until
+
+from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import ConfigError
+from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.server.admission import Admission
+from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
+from mqdssm.server.control_protocol import AdmissionRequest
+from mqdssm.server.current_roles import check_identity, role_of, role_of_running
+from mqdssm.server.hosts import HostTable
+from mqdssm.server.snapshot_reader import SnapshotReader
+
+SITES = {"PEC": "Site0", "PSC1": "Site1"}
+
+
+def section(name: str, role: Role, pec_name: str, psc_name: str = "") -> ServerSection:
+    return ServerSection(
+        machine_name=name,
+        machine_id=guid_of(name).uuid,
+        role=role,
+        enterprise="Fabrikam",
+        site=SITES[name],
+        site_id=site_of(SITES[name]).uuid,
+        pec_name=pec_name,
+        psc_name=psc_name,
+    )
+
+
+def keys_of(name: str) -> bytes:
+    return bytes(key_of(name).public_keys())
+
+
+@pytest.fixture(scope="module")
+def handed_over() -> Iterator[Enterprise]:
+    """An enterprise whose PEC is PSC1 now; PEC was it before."""
+    made = Enterprise()
+    pec_with_site(made)
+    with_controller(made)
+    outcome = made.servers["PEC"].driver.change(
+        command=Command.UPDATE,
+        object_type=ObjectType.ENTERPRISE,
+        partition_id=PEC_PARTITION_ID,
+        path_name=None,
+        identifier=guid_of("enterprise"),
+        properties=((Propid.E_PECNAME, "PSC1"),),
+    )
+    assert outcome.status == Hresult.MQ_OK
+    wait_until(lambda: role_of_running(made.servers["PSC1"].server) is Role.PEC)
+    made.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
+    made.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))
+    yield made
+    made.close()
+
+
+def admission_at(enterprise: Enterprise, name: str, role: Role, folder: Path) -> Admission:
+    """Admission with a configuration from before the handover."""
+    config = ServerConfig(server=section(name, role, "PEC"), transport=TransportSection(listen="127.0.0.1:9"))
+    hosts = HostTable(folder / f"{name}.json", {}, {}, None)  # type: ignore[arg-type]
+    return Admission(enterprise.servers[name].server, config, key_of(name).public_keys(), hosts)
+
+
+def request(role: Role, site: str, name: str) -> AdmissionRequest:
+    return AdmissionRequest(
+        machine_name=name,
+        machine_id=uuid4(),
+        role=role,
+        site=site,
+        site_id=uuid4(),
+        public_keys=encoded_keys(key_of(name).public_keys()),
+        address="127.0.0.1:1801",
+    )
+
+
+def test_the_enterprise_says_who_is_its_pec():
+    both = Service.PEC | Service.PSC
+    assert role_of(Service.PEC, "A", "B") is role_of(both, "A", "B") is Role.PSC
+    assert role_of(Service.PSC, "STRASSE", "Straße") is Role.PEC
+    assert (role_of(Service.BSC, "A", "A"), role_of(Service.NONE, "A", "A")) == (Role.BSC, None)
+    assert (role_of(Service.PEC, "A", ""), role_of(Service.PSC, "A", "")) == (Role.PEC, Role.PSC)
+
+
+def test_the_role_in_the_configuration_is_compared_with_the_enterprise(
+    handed_over: Enterprise, tmp_path: Path
+):
+    before = {"PEC": section("PEC", Role.PEC, "PEC"), "PSC1": section("PSC1", Role.PSC, "PEC")}
+    after = {"PEC": section("PEC", Role.PSC, "PSC1"), "PSC1": section("PSC1", Role.PEC, "PSC1")}
+    advice = {"PEC": 'role = "PSC" into', "PSC1": 'role = "PEC", pec_name = "PSC1"'}
+    for name, live in handed_over.servers.items():
+        store = live.store._store
+        with pytest.raises(ConfigError, match=advice[name]):
+            check_identity(store, before[name], keys_of(name), tmp_path)
+        check_identity(store, after[name], keys_of(name), tmp_path)
+
+
+def test_another_key_is_refused(handed_over: Enterprise, tmp_path: Path):
+    """Other servers would refuse all messages of the server."""
+    store = handed_over.servers["PEC"].store._store
+    with pytest.raises(ConfigError, match=r"key\.pem .* is not the key"):
+        check_identity(store, section("PEC", Role.PSC, "PSC1"), keys_of("LEFT"), tmp_path)
+
+
+def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
+    snapshot = SnapshotReader(handed_over.servers["PSC1"].server).read()
+    servers = [server for site in snapshot.sites for server in site.servers]
+    assert {server.machine_name: server.role for server in servers} == {"PEC": Role.PSC, "PSC1": Role.PEC}
+
+
+def test_the_current_pec_admits_servers_and_the_former_one_names_it(handed_over: Enterprise, tmp_path: Path):
+    former = admission_at(handed_over, "PEC", Role.PEC, tmp_path)
+    current = admission_at(handed_over, "PSC1", Role.PSC, tmp_path)
+    with pytest.raises(ValueError, match="PEC is a PSC"):
+        former.admit(request(Role.PSC, "Site7", "PSC7"))
+    reply = current.admit(request(Role.PSC, "Site7", "PSC7"))
+    assert (reply.pec_name, [(key.machine_name, key.role) for key in reply.keys]) == (
+        "PSC1",
+        [("PSC1", Role.PEC)],
+    )
+    reply = former.admit(request(Role.BSC, "Site0", "BSC0"))
+    assert (reply.pec_name, reply.psc_name) == ("PSC1", "PEC")
+    assert [(key.machine_name, key.role) for key in reply.keys] == [("PEC", Role.PSC), ("PSC1", Role.PEC)]
+    assert reply.keys[1].public_keys == encoded_keys(key_of("PSC1").public_keys())
