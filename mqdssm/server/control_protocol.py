@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
-from mqdssm.server.config import ListenedAddress, MachineName
+from mqdssm.server.config import ListenedAddress, MachineName, NameText
 from mqdssm.server.snapshot import ServerSnapshot
 
 PROTOCOL_VERSION: Final = 1
@@ -154,7 +154,7 @@ class AdmissionRequest(_Document):
     machine_name: MachineName
     machine_id: UUID
     role: Literal[Role.PSC, Role.BSC]
-    site: str = Field(min_length=1, max_length=256)
+    site: Annotated[NameText, Field(min_length=1, max_length=256)]
     site_id: UUID
     public_keys: str = Field(max_length=64 << 10)
     address: Annotated[ListenedAddress, Field(max_length=300)]

@@ -45,9 +45,9 @@ def pec() -> Iterator[LiveServer]:
     made.close()
 
 
-@pytest.fixture
-def path(pec: LiveServer, tmp_path: Path) -> Iterator[Path]:
-    """Control socket of the PEC."""
+@contextmanager
+def serving(pec: LiveServer, folder: Path, listen: str = LISTEN) -> Iterator[Path]:
+    """Control socket of the PEC, which listens on an address."""
     config = ServerConfig(
         server=ServerSection(
             machine_name="PEC",
@@ -58,14 +58,21 @@ def path(pec: LiveServer, tmp_path: Path) -> Iterator[Path]:
             site_id=site_of("Site0").uuid,
             pec_name="PEC",
         ),
-        transport=TransportSection(listen=LISTEN),
+        transport=TransportSection(listen=listen),
     )
-    hosts = HostTable(tmp_path / "hosts.json", {}, {}, NoMachines())  # type: ignore[arg-type]
+    hosts = HostTable(folder / "hosts.json", {}, {}, NoMachines())  # type: ignore[arg-type]
     admission = Admission(pec.server, config, key_of("PEC").public_keys(), hosts)
     reader = SnapshotReader(pec.server)
     service = ControlService(pec.server, reader.read, lambda: None, admission=admission, hosts=hosts)
-    with ControlServer(tmp_path / "control.sock", service):
-        yield tmp_path / "control.sock"
+    with ControlServer(folder / "control.sock", service):
+        yield folder / "control.sock"
+
+
+@pytest.fixture
+def path(pec: LiveServer, tmp_path: Path) -> Iterator[Path]:
+    """Control socket of the PEC."""
+    with serving(pec, tmp_path) as socket_path:
+        yield socket_path
 
 
 def add(path: Path, folder: Path, **changes: str) -> Path:
@@ -199,6 +206,7 @@ def test_a_refused_request_leaves_no_folder_but_a_repeated_one_does(path, tmp_pa
         {"machine_name": " "},
         {"site": "s" * 257},
         {"site": ""},
+        {"site": "Be\nrn"},
     ],
     ids=lambda changes: next(iter(f"{name} {value[:25]}" for name, value in changes.items())),
 )
@@ -210,18 +218,27 @@ def test_values_are_checked_before_anything_is_made(pec, path, tmp_path, changes
     assert site_named(pec, "Bern") is None
 
 
+@pytest.mark.parametrize(("listen", "hosts"), [(LISTEN, {"pec": LISTEN}), ("127.0.0.1:0", {})])
+def test_a_port_that_the_system_chooses_is_told_to_nobody(pec, tmp_path, listen, hosts):
+    site, machine = f"Port{len(hosts)}", f"PORT{len(hosts)}"
+    with serving(pec, tmp_path, listen) as path:
+        file = add(path, tmp_path / "psc", site=site, machine_name=machine)
+    told = ServerConfig.read(file).transport.hosts
+    assert {name: address for name, address in told.items() if name == "pec"} == hosts
+
+
 def test_the_server_checks_them_too(pec, path):
     with ControlClient(path) as client:
         request = protocol.AdmissionRequest.model_construct(
             machine_name="a\\b",
             machine_id=guid_of("x").uuid,
             role=Role.PSC,
-            site="Bern",
+            site="Bern\x7f",
             site_id=guid_of("y").uuid,
             public_keys="",
             address="psc2.example.com:1801",
         )
-        with pytest.raises(ValueError, match=r"machine_name.*address"):
+        with pytest.raises(ValueError, match=r"machine_name.*site.*address"):
             client.admit(request)
     assert site_named(pec, "Bern") is None
 
