@@ -18,7 +18,7 @@ from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, ServerSection, TransportSection
+from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
@@ -254,3 +254,20 @@ def test_the_name_of_a_server_that_never_started_is_not_given_again(pec, path, t
         )
     assert site_named(pec, "Bern") is None
     assert not (tmp_path / "hosts.json").exists(), "the address of the other machine is not replaced"
+
+
+def test_a_repeated_request_has_the_same_identifier(path):
+    """The machine of a BSC keeps its identifier: with another one the new server would not be found."""
+    request = protocol.AdmissionRequest(
+        machine_name="BSC9",
+        machine_id=guid_of("BSC9").uuid,
+        role=Role.BSC,
+        site="Site0",
+        site_id=guid_of("unused").uuid,
+        public_keys=encoded_keys(key_of("BSC9").public_keys()),
+        address="127.0.0.1:1804",
+    )
+    with ControlClient(path) as client:
+        assert client.admit(request) == client.admit(request)
+        with pytest.raises(GenericDirectoryError, match="exists already"):
+            client.admit(request.model_copy(update={"machine_id": guid_of("other").uuid}))
