@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 from support.replication.lone_authority import OK
+from support.replication.lone_server import Lone
 from support.replication.network import Net, all_equal, guid_of, hand_the_enterprise_over
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
 
+from mqdssm.engines.replication import trust
 from mqdssm.engines.replication.actions import Received, Send
-from mqdssm.engines.replication.operations import LoadState
+from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
+from mqdssm.engines.replication.state import key_of
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     ChangePropagationMessage,
@@ -21,7 +25,7 @@ from mqdssm.model.messages import (
     SyncRequestMessage,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 
 
@@ -298,6 +302,27 @@ def test_what_a_removed_server_reported_is_forgotten() -> None:
     net.run(100)
     rows = net.hosts["PSC1"].engine.status(net.now).partitions
     assert {row.missing for row in rows} == {0}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+def test_a_reporter_is_looked_up_by_the_name_that_it_wrote() -> None:
+    """Decision R167: the store compares letters one by one, so that strasse does not find STRAßE."""
+    server, name = Lone().engine._server, "STRAßE"
+    partition = server.partitions[PEC_PARTITION_ID]
+    partition.reporters[key_of(name)] = (name, SequenceNumber(9))
+    partition.first_source = partition.hint = name
+    job = trust.forget_removed_servers(server, [partition])
+    assert next(job) == ReadObject(object_type=ObjectType.MACHINE, path_name=name)
+    bsc = ((Propid.QM_SERVICE, int(Service.BSC)),)
+    machine = ObjectRead(status=OK, properties=bsc, partition_id=partition.id)
+    with pytest.raises(StopIteration):
+        job.send(machine)
+    assert key_of(name) in partition.reporters
+    job = trust.forget_removed_servers(server, [partition])
+    next(job)
+    with pytest.raises(StopIteration):
+        job.send(ObjectRead(status=Hresult.MQDS_OBJECT_NOT_FOUND))
+    assert (partition.reporters, partition.hint, partition.is_first_source_removed) == ({}, "", True)
 
 
 def renamed_source(*, answers: int) -> tuple[Net, int]:

@@ -52,7 +52,7 @@ class Partition:
         pending: PendingChangeCollection, by number.
         known_number: the highest number that any server reported.
         reporters: trusted servers that reported a number above ours, and that number, by key of name (R166).
-        first_source: key of the name of the server that a full synchronization began with (R166).
+        first_source: name of the server that a full synchronization began with (R166).
         is_first_source_removed: True if that server was removed from the enterprise since (R167).
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.

@@ -139,7 +139,7 @@ def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: s
 
     What these changes moved behind the sender's last number was sent by neither of them.
     """
-    first_source, numbers = partition.first_source, partition.reporters
+    first_source, numbers = key_of(partition.first_source), partition.reporters
     is_unknown = key_of(sender) != first_source and first_source not in numbers
     return is_unknown or any(number > message.to_seq_number for _, number in numbers.values())
 
@@ -147,7 +147,7 @@ def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: s
 def _after_sync0_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
-    partition.first_source = partition.first_source or key_of(sender)
+    partition.first_source = partition.first_source or sender
     is_last = message.complete_sync0 is CompleteSync0.NOW
     if is_last and not partition.is_begun_anew:
         yield from trust.forget_removed_servers(server, [partition])

@@ -76,10 +76,13 @@ def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]
     """
     partitions = tuple(partitions)
     names = [*authorities(server), server.psc_name]
-    for key in sorted(set().union(*(_reporting_servers(partition) for partition in partitions)) - {""}):
-        if any(is_from(server, key, name) for name in names):
+    reporting = {
+        key_of(name): name for partition in partitions for name in sorted(_reporting_servers(partition))
+    }
+    for key, reporting_name in sorted(reporting.items()):
+        if not key or any(is_from(server, key, name) for name in names):
             continue
-        machine = yield from read_object(ObjectType.MACHINE, path_name=key)
+        machine = yield from read_object(ObjectType.MACHINE, path_name=reporting_name)
         is_server = has_role(machine.properties or (), permissions.SERVER)
         if (
             not is_server or machine.partition_id not in server.partitions
@@ -89,7 +92,11 @@ def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]
 
 
 def _reporting_servers(partition: Partition) -> set[str]:
-    return {*partition.reporters, partition.first_source, key_of(partition.hint)}
+    """Return the names of reporting servers as they wrote them.
+
+    The store compares names otherwise than `key_of`, and does not find each key.
+    """
+    return {*(name for name, _ in partition.reporters.values()), partition.first_source, partition.hint}
 
 
 def _forget_server(partition: Partition, key: str) -> None:
@@ -99,7 +106,7 @@ def _forget_server(partition: Partition, key: str) -> None:
         partition.known_number = min(partition.known_number, max(numbers, default=MIN))
     if key == key_of(partition.hint):
         partition.hint = ""
-    if key == partition.first_source:
+    if key == key_of(partition.first_source):
         partition.is_first_source_removed = True
 
 
@@ -152,8 +159,8 @@ def _rename_source(partition: Partition, old_names: set[str], sender: str) -> No
     The server reported numbers, or began a full synchronization.
     """
     key = key_of(sender)
-    if partition.first_source in old_names:
-        partition.first_source = key
+    if key_of(partition.first_source) in old_names:
+        partition.first_source = sender
     numbers = [number for name, (_, number) in partition.reporters.items() if name in old_names | {key}]
     for name in old_names:
         if partition.reporters.pop(name, None) is not None:
