@@ -18,7 +18,7 @@ Leave: TypeAlias = Callable[[LocalQueue, Message, MessageClass], None]
 
 
 def _size(arrival: Arrival) -> int:
-    return len(arrival.message.body)
+    return arrival.message.octets
 
 
 class LocalInbox:
@@ -49,7 +49,7 @@ class LocalInbox:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Messages that wait, and octets of their bodies."""
+        """Messages that wait, and their octets (`Message.octets`)."""
         with self._changed:
             return len(self._waiting), self._waiting.octets
 

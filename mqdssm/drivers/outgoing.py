@@ -22,7 +22,7 @@ Address: TypeAlias = str | Guid | IPv4Address | IPv6Address
 ACKNOWLEDGEMENTS_MAX: Final = 1_000
 """Acknowledgements that wait, for all machines together, where nothing else is said."""
 ACKNOWLEDGEMENT_BYTES_MAX: Final = QUEUE_BYTES_MAX // 4
-"""Octets of their bodies, likewise; too few to fill the queue of any machine."""
+"""Their octets, likewise; too few to fill the queue of any machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class OutgoingLimits:
 
     Attributes:
         messages_max: messages for each machine.
-        bytes_max: octets of their bodies, for each machine.
+        bytes_max: their octets (`Message.octets`), for each machine.
         acknowledgements_max: acknowledgements, for all machines together.
-        acknowledgement_bytes_max: octets of their bodies, for all machines together.
+        acknowledgement_bytes_max: their octets, for all machines together.
     """
 
     messages_max: int = QUEUE_MESSAGES_MAX
@@ -60,7 +60,7 @@ class QueuedMessage(NamedTuple):
 
 
 def _size(message: Message) -> int:
-    return len(message.body)
+    return message.octets
 
 
 def _waits_for_ever(message: Message) -> bool:

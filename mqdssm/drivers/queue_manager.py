@@ -88,7 +88,7 @@ class QueueState:
         name: name of a local queue, or the machine that an outgoing queue leads to.
         is_outgoing: True if the messages wait for another machine.
         messages: number of messages, with those in flight.
-        octets: octets of their bodies.
+        octets: their octets (`Message.octets`).
     """
 
     name: str

@@ -23,7 +23,7 @@ from mqdssm.model.transport import (
 QUEUE_MESSAGES_MAX: Final = 10_000
 """Default maximum of messages in a queue: minutes of work for a directory server."""
 QUEUE_BYTES_MAX: Final = 64 << 20
-"""Default maximum octets of bodies in a queue: sixteen of the longest messages."""
+"""Default maximum octets of messages in a queue: sixteen of the longest messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class LocalQueue:
         number: PrivateQueueNumber.
         authenticated: only messages with a good signature get in, besides acknowledgements, which have none.
         messages_max: how many messages it holds; more are refused with NackQueueExceedQuota.
-        bytes_max: how many octets of bodies it holds; likewise.
+        bytes_max: how many octets (`Message.octets`) it holds; likewise.
     """
 
     name: str

@@ -218,6 +218,17 @@ class Message:
             raise ValueError(f"body has {len(self.body)} bytes, at most {BODY_BYTES_MAX}")
 
     @property
+    def octets(self) -> int:
+        """Octets of the body, label, sender, signature and direct format names.
+
+        Queues limit these parts, whose size the sender chooses (decision T127).
+        """
+        queues = (self.destination, self.administration_queue, self.response_queue)
+        direct = (name for name in queues if isinstance(name, DirectFormatName))
+        characters = len(self.label) + sum(len(name.address) + len(name.queue) for name in direct)
+        return len(self.body) + len(self.sender) + len(self.signature) + 2 * characters
+
+    @property
     def reach_deadline(self) -> float | None:
         """Latest time of arrival in the queue, in seconds since 1970; None: no limit."""
         return _deadline(self.sent_at, self.time_to_reach_queue_s)

@@ -160,7 +160,7 @@ class QueueSnapshot(_Part):
         name: name of a local queue, or the machine that an outgoing queue leads to.
         is_outgoing: True if its messages wait for another machine.
         messages: number of messages.
-        octets: octets of their bodies.
+        octets: their octets (`Message.octets`).
     """
 
     name: str

@@ -3,7 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from support.replication.queue_managers import World, guid_of, key_of, nack, received, signed, wait_until
+from support.replication.queue_managers import (
+    SIGNED,
+    World,
+    guid_of,
+    key_of,
+    nack,
+    received,
+    signed,
+    wait_until,
+)
 
 from mqdssm.drivers import inbox as inbox_module
 from mqdssm.drivers import queue_manager
@@ -27,7 +36,7 @@ from mqdssm.model.transport import (
 RIGHT = replication_queue("RIGHT")
 ARRIVAL = Acknowledgements.POSITIVE_ARRIVAL
 SMALL = LocalQueue(
-    name=REPLICATION.name, number=REPLICATION.number, authenticated=True, messages_max=2, bytes_max=100
+    name=REPLICATION.name, number=REPLICATION.number, authenticated=True, messages_max=2, bytes_max=1_000
 )
 
 
@@ -78,10 +87,31 @@ def test_exceed_quota_by_messages_and_by_octets(hosts):
         left.send(signed("LEFT", body), RIGHT)
     assert nack(own) is MessageClass.NACK_QUEUE_EXCEED_QUOTA
     assert received(inbox).body == b"one"
-    left.send(signed("LEFT", bytes(98)), RIGHT)
+    left.send(signed("LEFT", bytes(850)), RIGHT)
     assert nack(own) is MessageClass.NACK_QUEUE_EXCEED_QUOTA
     assert received(inbox).body == b"two"
     assert inbox.receive(0) is None
+
+
+@pytest.mark.parametrize("part", ["signature", "sender", "label", "response_queue"])
+def test_signatures_and_senders_count_for_the_quota(world, part):
+    """Queues that want no signatures keep them, too, and strangers choose their sizes."""
+    left, right = world.add("LEFT"), world.network.add("PLAIN", guid_of("PLAIN"))
+    small = LocalQueue(name="small", number=9, bytes_max=1_000)
+    own, inbox = left.open(NOTIFICATION), right.open(small)
+    address = DirectFormatName(DirectProtocol.OS, "PLAIN", kind=PathKind.PRIVATE, queue="small")
+    name = DirectFormatName(DirectProtocol.OS, "LEFT", kind=PathKind.PRIVATE, queue=NOTIFICATION.name)
+    values = {
+        "signature": bytes(600),
+        "sender": bytes(600),
+        "label": "x" * 240,
+        "response_queue": replace(name, queue="q" * 120),
+    }
+    change = {part: values[part]}
+    for _ in range(4):
+        left.send(Message(acknowledgements=SIGNED, administration_queue=name, **change), address)
+    assert nack(own) is MessageClass.NACK_QUEUE_EXCEED_QUOTA
+    assert received(inbox).body == b""
 
 
 def test_bad_signature_of_a_wrong_key(world):
@@ -295,7 +325,7 @@ def test_messages_of_a_machine_that_starts_again_are_no_repetitions(world, hosts
 
 def test_too_many_wait(world):
     left = world.add(
-        "LEFT", settings=QueueManagerSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=100))
+        "LEFT", settings=QueueManagerSettings(outgoing=OutgoingLimits(messages_max=3, bytes_max=1_000))
     )
     for _ in range(3):
         left.send(signed("LEFT"), RIGHT)
@@ -304,7 +334,7 @@ def test_too_many_wait(world):
     left.send(signed("LEFT"), replication_queue("THIRD"))
     left.purge_waiting(RIGHT)
     with pytest.raises(TransportError, match="too many"):
-        left.send(signed("LEFT", bytes(101)), RIGHT)
+        left.send(signed("LEFT", bytes(1001)), RIGHT)
 
 
 def test_acknowledgements_that_lead_nowhere_are_dropped(hosts):
