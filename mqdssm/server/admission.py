@@ -62,6 +62,7 @@ class Admission:
         if request.role is Role.PSC:
             if (current := role_of_running(self._server)) is not Role.PEC:
                 raise ValueError(f"{own.machine_name} is a {current}: only the PEC adds a PSC and its site")
+            self._check_enterprise()
             self._check_name(request, signing_key)
             site = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
             site_id = self._make(request, site, Propid.S_PSC)
@@ -74,6 +75,20 @@ class Admission:
             )
             self._make(request, machine, Propid.QM_PATHNAME)
         return self._reply(request.role, site_id)
+
+    def _check_enterprise(self) -> None:
+        """Refuse a new site in an empty directory (decision T110).
+
+        Raises:
+            GenericDirectoryError: the directory has no enterprise.
+        """
+        listing = ops.ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
+        listed = self._server.store.lookup(listing)
+        if not isinstance(listed, ops.ObjectsListed) or not listed.objects:
+            raise GenericDirectoryError(
+                f"the directory of {self._config.server.machine_name} has no enterprise: see what the server "
+                "has reported"
+            )
 
     def _check_name(self, request: AdmissionRequest, signing_key: bytes) -> None:
         """Refuse the name of another machine, whose address would be replaced.

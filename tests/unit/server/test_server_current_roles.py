@@ -9,7 +9,7 @@ from support.replication.live_servers import Enterprise, pec_with_site, site_of,
 from support.replication.queue_managers import guid_of, key_of, wait_until
 
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, GenericDirectoryError
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
@@ -114,6 +114,20 @@ def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
     snapshot = SnapshotReader(handed_over.servers["PSC1"].server).read()
     servers = [server for site in snapshot.sites for server in site.servers]
     assert {server.machine_name: server.role for server in servers} == {"PEC": Role.PSC, "PSC1": Role.PEC}
+
+
+def test_a_pec_with_an_empty_directory_admits_nobody(tmp_path: Path):
+    """A new site would get a number of the enterprise that others have for another object."""
+    enterprise = Enterprise()
+    try:
+        enterprise.server("PEC", Role.PEC, "Site0")
+        wait_until(lambda: role_of_running(enterprise.servers["PEC"].server) is Role.PEC)
+        admission = admission_at(enterprise, "PEC", Role.PEC, tmp_path)
+        with pytest.raises(GenericDirectoryError, match="has no enterprise"):
+            admission.admit(request(Role.PSC, "Site7", "PSC7"))
+        assert enterprise.servers["PEC"].content(PEC_PARTITION_ID) == ()
+    finally:
+        enterprise.close()
 
 
 def test_the_current_pec_admits_servers_and_the_former_one_names_it(handed_over: Enterprise, tmp_path: Path):
