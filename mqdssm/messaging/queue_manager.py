@@ -4,6 +4,7 @@ A queue manager sends messages to private queues, and has private queues of its 
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -11,21 +12,22 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import Event, Lock
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_store import MessageStore
 from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
 from mqdssm.drivers.outgoing import Address, address_of
 from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
 from mqdssm.drivers.threads import WorkerThread
-from mqdssm.drivers.transport import Inbox, LocalQueue
+from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.engines.session.settings import SessionSettings
-from mqdssm.errors import TransportError, folder_errors
+from mqdssm.errors import MqdssmError, TransportError, folder_errors
 from mqdssm.messaging.message_delivery import REQUESTED, Acknowledge, MessageDelivery
 from mqdssm.messaging.private_queue import PrivateQueue
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -43,6 +45,8 @@ from mqdssm.model.transport import (
     is_acknowledgement,
 )
 
+log: Final = logging.getLogger(__name__)
+
 EVERYWHERE: Final = SocketAddress("0.0.0.0", SESSION_PORT)  # noqa: S104  queue managers accept connections
 """Default address to listen on."""
 ACK_SEND_S: Final = 0.2
@@ -55,6 +59,7 @@ MESSAGING: Final = TcpSettings(
 FLUSH_S: Final = 5.0
 """Seconds for which a closing queue manager goes on to send what waits."""
 _FIRST_NUMBER: Final = 8  # lower numbers of private queues belong to MSMQ itself
+_RETRY_S: Final = 1.0  # until acknowledgements that stayed on the disk are removed again
 _ACKNOWLEDGEMENTS: Final = LocalQueue(name="mqdssm_acknowledgements$", number=7)
 _NOBODY: Final = ("0.0.0.0", "::", "")  # noqa: S104  addresses that nobody can send to
 
@@ -103,6 +108,7 @@ class QueueManager:
         addresses = {_host_key(host): SocketAddress(*place) for host, place in hosts.items()}
         self._resolver: Final = NameResolver(addresses, directory, port=port)
         self._closing: Final = ExitStack()
+        self._is_started = False
         self._manager: LocalQueueManager | None = None
         self._network: TcpNetwork | None = None
         self._lock: Final = Lock()
@@ -116,42 +122,52 @@ class QueueManager:
 
         Raises:
             ConfigError: the folder cannot be used, or another queue manager uses it.
-            TransportError: the address cannot be listened on, or a stored message is damaged.
+            TransportError: it is started already, the address cannot be listened on, or a stored message is
+                damaged.
         """
+        with self._lock:
+            if self._is_started:
+                raise TransportError(f"queue manager {self._machine_name} is started already: close it first")
+            self._is_started = True
+        try:
+            manager = self._start_manager()
+        except BaseException:
+            self._stop()
+            raise
+        self._manager = manager
+        return self
+
+    def _start_manager(self) -> LocalQueueManager:
+        """Start the queue manager and the thread of acknowledgements."""
         if self._folder is None:
             folder = Path(self._closing.enter_context(TemporaryDirectory(prefix="mqdssm-")))
         else:
             folder = self._folder
             with folder_errors(f"the folder {folder} of the queue manager cannot be made"):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            if self._folder is not None:
-                self._store = MessageStore(folder / "messages.sqlite")
-                self._closing.callback(self._store.close)
-                self._numbers.update(self._store.queues())
-            identifier = Guid.of(uuid4()) if self._store is None else self._store.identifier()
-            network = TcpNetwork(
-                self._listen,
-                folder / "numbers.json",
-                self._resolver,
-                store=self._store,
-                settings=self._settings,
-            )
-            names = [*self._queues, *self._numbers]
-            queues = {queue.number: queue for queue in map(self._local_queue, names)}
-            manager = network.add(
-                self._machine_name, identifier, queues=(_ACKNOWLEDGEMENTS, *queues.values())
-            )
-        except BaseException:
-            self._closing.close()
-            raise
-        self._manager, self._network = manager, network
-        inbox = manager.open(_ACKNOWLEDGEMENTS)
-        receiver = WorkerThread(lambda: self._read_acknowledgements(inbox), "acknowledgements")
-        receiver.start()
+            self._store = MessageStore(folder / "messages.sqlite")
+            self._closing.callback(self._store.close)
+            self._numbers.update(self._store.queues())
+        identifier = Guid.of(uuid4()) if self._store is None else self._store.identifier()
+        network = TcpNetwork(
+            self._listen, folder / "numbers.json", self._resolver, store=self._store, settings=self._settings
+        )
+        queues = {queue.number: queue for queue in map(self._local_queue, [*self._queues, *self._numbers])}
+        manager = network.add(self._machine_name, identifier, queues=(_ACKNOWLEDGEMENTS, *queues.values()))
+        self._network = network
+        is_closing, inbox = Event(), manager.open(_ACKNOWLEDGEMENTS)
+        receiver = WorkerThread(lambda: self._read_acknowledgements(inbox, is_closing), "acknowledgements")
         self._closing.callback(receiver.join)
         self._closing.callback(manager.close)
-        return self
+        self._closing.callback(is_closing.set)
+        receiver.start()
+        return manager
+
+    def _stop(self) -> None:
+        try:
+            self._closing.close()
+        finally:
+            self._is_started = False
 
     def close(self, flush_s: float = FLUSH_S) -> None:
         """Stop the queue manager.
@@ -163,7 +179,7 @@ class QueueManager:
         """
         if self._manager is not None:
             self._manager.flush(flush_s)
-            self._closing.close()
+            self._stop()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until no message waits for another machine.
@@ -182,7 +198,18 @@ class QueueManager:
         self.close(FLUSH_S if error is None else 0.0)
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._withdraw(starting))
+            raise
+
+    async def _withdraw(self, starting: asyncio.Future[Self]) -> None:
+        """Close the queue manager of a block that was cancelled before it began."""
+        with suppress(MqdssmError):  # it has not started
+            await starting
+            await asyncio.to_thread(self.close, 0.0)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -364,14 +391,42 @@ class QueueManager:
         except (TransportError, OSError):
             return None
 
-    def _read_acknowledgements(self, inbox: Inbox) -> None:
-        while not inbox.is_closed:
-            arrival = inbox.receive(60.0)
-            if arrival is None or not is_acknowledgement(arrival.message.message_class):
-                continue
-            sent = self._sent.get(arrival.message.correlation)
-            if sent is not None:
-                sent.on_acknowledgement(arrival.message.message_class)
+    def _read_acknowledgements(self, inbox: LocalInbox, is_closing: Event) -> None:
+        """Report acknowledgements to the deliveries, and remove them.
+
+        A delivery does not wait for the disk: what cannot be removed is read again a second later.
+        """
+        while (lent := inbox.lend(60.0)) is not None or not inbox.is_closed:
+            unread = [] if lent is None else [lent]
+            while (lent := inbox.lend(0)) is not None:
+                unread.append(lent)
+            for _, arrival in unread:
+                self._report(arrival)
+            if not _remove(inbox, unread):
+                is_closing.wait(_RETRY_S)
+
+    def _report(self, arrival: Arrival) -> None:
+        message = arrival.message
+        sent = self._sent.get(message.correlation) if is_acknowledgement(message.message_class) else None
+        if sent is not None:
+            sent.on_acknowledgement(message.message_class)
+
+
+def _remove(inbox: LocalInbox, lent: list[tuple[int, Arrival]]) -> bool:
+    """Remove acknowledgements that were lent.
+
+    Returns:
+        False: the disk fails; those that are left are put back.
+    """
+    for index, (number, arrival) in enumerate(lent):
+        try:
+            inbox.accept(number, arrival)
+        except TransportError as error:  # this one is put back already
+            log.warning("acknowledgements that were read stay on the disk: %s", error)
+            for other in lent[index + 1 :]:
+                inbox.put_back(*other)
+            return False
+    return True
 
 
 class _RegisteredMessage(MessageDelivery):
