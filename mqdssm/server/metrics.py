@@ -235,7 +235,7 @@ def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
     ]
     names = ("queue", "direction")
     yield _gauge("queue_messages", "Messages.", names, [(labels, queue.messages) for labels, queue in queues])
-    yield _gauge("queue_bytes", "Their bodies.", names, [(labels, queue.octets) for labels, queue in queues])
+    yield _gauge("queue_bytes", "Their octets.", names, [(labels, queue.octets) for labels, queue in queues])
 
 
 def _store(snapshot: ServerSnapshot) -> Iterator[Metric]:
