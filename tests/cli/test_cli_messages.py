@@ -11,7 +11,9 @@ from contextlib import contextmanager
 import pytest
 from support.messaging.managers import free_port
 
+from mqdssm.errors import NotDelivered
 from mqdssm.events.durable_files import locked
+from mqdssm.messaging import QueueManager
 
 ORDERS = r"DIRECT=TCP:127.0.0.1\private$\orders"
 MQDSSM = [sys.executable, "-m", "mqdssm.cli.main"]
@@ -117,3 +119,18 @@ def test_what_cannot_be_sent(alone, tmp_path):
     assert "queue name" in alone.error("receive", r"a\b", "--listen", "127.0.0.1:0", code=2)
     missing = alone.error("send", ORDERS, "--body", str(tmp_path / "missing"), code=6)
     assert "No such file" in missing
+
+
+@pytest.mark.parametrize("wait", ["0.2", "1.5", "2"])
+def test_an_express_message_expires_behind_the_wait(alone, tmp_path, monkeypatch, wait):
+    """The time when a message was sent is cut to a second: the wait must end first, with exit code 3."""
+    body, times = tmp_path / "body", []
+    body.write_bytes(b"x")
+
+    def send(*_: object, time_to_reach_queue: int, **__: object) -> None:
+        times.append(time_to_reach_queue)
+        raise NotDelivered("as expected")
+
+    monkeypatch.setattr(QueueManager, "send", send)
+    alone("send", ORDERS, "--body", str(body), "--wait", wait, code=3)
+    assert times[0] >= float(wait) + 2

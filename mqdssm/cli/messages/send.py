@@ -1,5 +1,6 @@
 """``mqdssm send``: send a message to a private queue."""
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ LISTEN: Final = f"0.0.0.0:{SESSION_PORT}"
 WAIT_MAX_S: Final = 86_400.0
 _RETRY_S: Final = 1.0
 _RETRY_MAX_S: Final = 5.0
+_EXPIRY_S: Final = 2  # the time when a message was sent has no fractions: it expires behind --wait
 _FLUSH_S: Final = 1.0  # for recoverable messages of earlier commands
 
 
@@ -120,7 +122,7 @@ def send(
             label=label,
             priority=priority,
             recoverable=recoverable,
-            time_to_reach_queue=TIME_TO_REACH_QUEUE_S if recoverable else max(1, int(wait)),
+            time_to_reach_queue=TIME_TO_REACH_QUEUE_S if recoverable else math.ceil(wait) + _EXPIRY_S,
             acknowledge=None if ack is None else ack.value,
         )
         try:
