@@ -35,11 +35,11 @@ KNOWN_MAX: Final = 1_000_000
 SURE_BYTES: Final = BODY_BYTES_MAX - (64 << 10)
 """Octets of a body that fits into a packet with any headers."""
 _PRUNE_EVERY: Final = 1_000  # messages
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BUSY_S: Final = 5.0
 _SCHEMA: Final = """
 CREATE TABLE identity (identifier BLOB NOT NULL);
-CREATE TABLE queue (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE queue (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
 CREATE TABLE sent (place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL UNIQUE,
     packet BLOB NOT NULL);
 CREATE TABLE arrived (place INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, source BLOB NOT NULL,
@@ -178,19 +178,26 @@ class MessageStore:
     def add_queue(self, name: str, first_number: int) -> int:
         """Return the number of a private queue.
 
-        A new queue gets the next number, at least `first_number`.
+        A new queue gets the next number, at least `first_number`, and never that of a queue that was removed:
+        messages for the old queue may still arrive.
         """
         with self.transaction():
             key = name.casefold()
             if key not in self.queues():
-                ((highest,),) = self._rows("SELECT max(number) FROM queue")
+                ((highest,),) = self._rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'queue'")
                 number = max(first_number, (highest or 0) + 1)
                 self._change("INSERT INTO queue VALUES (?, ?)", number, key)
             return self.queues()[key]
 
     def remove_queue(self, name: str) -> None:
-        """Remove a private queue; its messages must have left it."""
-        self._change("DELETE FROM queue WHERE name = ?", name.casefold())
+        """Remove a private queue, and the messages that are stored for it."""
+        with self.transaction():
+            for table in ("arrived", "known"):
+                self._change(
+                    f"DELETE FROM {table} WHERE queue IN (SELECT number FROM queue WHERE name = ?)",  # noqa: S608
+                    name.casefold(),
+                )
+            self._change("DELETE FROM queue WHERE name = ?", name.casefold())
 
     # --- messages that are sent
 

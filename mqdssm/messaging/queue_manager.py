@@ -114,6 +114,7 @@ class QueueManager:
         self._lock: Final = Lock()
         self._sent: Final[WeakValueDictionary[MessageId, MessageDelivery]] = WeakValueDictionary()
         self._numbers: Final[dict[str, int]] = {}
+        self._highest = _FIRST_NUMBER - 1  # without a store, which knows its own
 
     # --- its life
 
@@ -280,7 +281,8 @@ class QueueManager:
             if number is None and self._store is not None:
                 number = self._store.add_queue(name, _FIRST_NUMBER)
             elif number is None:
-                number = max([_FIRST_NUMBER - 1, *self._numbers.values()]) + 1
+                self._highest += 1
+                number = self._highest
             self._numbers[name.casefold()] = number
         return LocalQueue(name=name, number=number)
 

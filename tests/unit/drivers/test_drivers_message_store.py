@@ -205,3 +205,16 @@ def test_a_closed_store_says_so(store):
         store.sent()
     store.forget(message(1).identifier)
     store.close()
+
+
+def test_a_new_queue_gets_nothing_of_a_removed_one(store, file):
+    number = store.add_queue("orders", 8)
+    store.add_arrived(number, Arrival(message=message(1), sender=None))
+    store.remove_queue("Orders")
+    assert not store.arrived(number)
+    assert not store.has_had(number, MessageId(LEFT, 1))
+    store.add_arrived(number, Arrival(message=message(2), sender=None))  # it was on its way
+    with closing(reopened(store, file)) as again:
+        new = again.add_queue("orders", 8)
+        assert new > number
+        assert not again.arrived(new)

@@ -57,3 +57,12 @@ def test_a_block_that_is_cancelled_before_it_begins_is_closed(managers):
             assert again.listens_on == left.listens_on
 
     asyncio.run(exchange())
+
+
+@pytest.mark.parametrize("options", [{}, {"folder": None}])
+def test_a_number_is_not_used_again(managers, options):
+    left = managers.start("left", **options)
+    removed = left.open("orders").number
+    left.delete("orders")
+    assert left.open("orders").number > removed
+    assert left.open("answers").number > removed + 1
