@@ -12,13 +12,13 @@ from functools import partial
 from threading import Lock
 from typing import Final, Generic, Protocol, TypeVar
 
+from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import is_failure
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKey, PublicKeys
 
 log: Final = logging.getLogger(__name__)
@@ -189,15 +189,13 @@ class DirectoryKeys:
                 yield from site.as_machine(machine)
 
     def _machine(self, identifier: Guid) -> TrustedSender | None:
-        read = self._perform(ops.ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
-        return None if not isinstance(read, ops.ObjectRead) or is_failure(read.status) else _sender(read)
+        machine = read_object(self._perform, ObjectType.MACHINE, identifier=identifier)
+        return None if machine is None else _sender(machine)
 
     def _read_sites(self) -> tuple["_Site", ...]:
-        listed = self._perform(ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID))
-        site_objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
         pairs = (
             (site_object.identifier, _controller(_values(site_object), site_object.identifier))
-            for site_object in site_objects
+            for site_object in list_objects(self._perform, ObjectType.SITE)
         )
         return tuple(_Site(site, psc) for site, psc in pairs if site is not None and psc.machine_name)
 
@@ -207,10 +205,9 @@ class DirectoryKeys:
         The machine is None if there is none. The cache keeps the answer in outages.
         """
         role = int(Service.PSC | Service.PEC)
-        listed = self._perform(
-            ops.ListObjects(object_type=ObjectType.MACHINE, partition_id=site.identifier, service=role)
+        machines = map(
+            _sender, list_objects(self._perform, ObjectType.MACHINE, site.identifier, service=role)
         )
-        machines = map(_sender, listed.objects if isinstance(listed, ops.ObjectsListed) else ())
         named = (
             machine
             for machine in machines

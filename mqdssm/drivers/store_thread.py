@@ -11,12 +11,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from mqdssm.drivers.measurements import Durations, OperationTimes
-from mqdssm.engines.replication.operations import Failed, Operation, Result
+from mqdssm.engines.replication.operations import (
+    Failed,
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    Operation,
+    ReadObject,
+    Result,
+)
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
+from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import is_failure
+from mqdssm.model.propids import ObjectType
+from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store.damage_log import DamageLog
+
+LookUp: TypeAlias = Callable[[Operation], Result]
+"""Performs a reading operation for another thread than the engine's."""
 
 log: Final = logging.getLogger(__name__)
 
@@ -231,3 +246,43 @@ class StoreThread:
             self._times.add(type(job.operation).__name__, time.perf_counter() - begin)
             job.done(result)
         return None
+
+
+def read_object(
+    look_up: LookUp,
+    object_type: ObjectType,
+    *,
+    path_name: str | None = None,
+    identifier: Guid | None = None,
+) -> ObjectRead | None:
+    """Read an object by its path name or identifier; None if it does not exist.
+
+    Args:
+        look_up: performs a reading operation, as `StoreThread.lookup`.
+        object_type: its type.
+        path_name: its path name, or None if the identifier names it.
+        identifier: its GUID.
+
+    Raises:
+        DirectoryError: the directory cannot be read.
+    """
+    read = look_up(ReadObject(object_type=object_type, path_name=path_name, identifier=identifier))
+    return read if isinstance(read, ObjectRead) and not is_failure(read.status) else None
+
+
+def list_objects(
+    look_up: LookUp, object_type: ObjectType, partition_id: Guid = PEC_PARTITION_ID, *, service: int = 0
+) -> tuple[ObjectRead, ...]:
+    """List the objects of a type in a partition.
+
+    Args:
+        look_up: performs a reading operation, as `StoreThread.lookup`.
+        object_type: the type.
+        partition_id: the partition; the enterprise's by default.
+        service: only machines with one of these bits in PROPID_QM_SERVICE; 0 for all.
+
+    Raises:
+        DirectoryError: the directory cannot be read.
+    """
+    listed = look_up(ListObjects(object_type=object_type, partition_id=partition_id, service=service))
+    return listed.objects if isinstance(listed, ObjectsListed) else ()

@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from typing import Final
 
 from mqdssm.drivers.directory_server import DirectoryServer
-from mqdssm.engines.replication import operations as ops
+from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication.properties import get_text, get_value
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
@@ -18,7 +18,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import Service
 from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
 from mqdssm.server.current_roles import pec_name_of, role_of_running
@@ -82,9 +82,7 @@ class Admission:
         Raises:
             GenericDirectoryError: the directory has no enterprise.
         """
-        listing = ops.ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
-        listed = self._server.store.lookup(listing)
-        if not isinstance(listed, ops.ObjectsListed) or not listed.objects:
+        if not list_objects(self._server.store.lookup, ObjectType.ENTERPRISE):
             raise GenericDirectoryError(
                 f"the directory of {self._config.server.machine_name} has no enterprise: see what the server "
                 "has reported"
@@ -103,21 +101,15 @@ class Admission:
             f"machine {request.machine_name} exists already, for another server: choose another name, or "
             "remove it first"
         )
-        sites = self._server.store.lookup(
-            ops.ListObjects(object_type=ObjectType.SITE, partition_id=PEC_PARTITION_ID)
-        )
+        sites = list_objects(self._server.store.lookup, ObjectType.SITE)
         if name == key_of(self._config.server.machine_name):
             raise refusal
-        for site in sites.objects if isinstance(sites, ops.ObjectsListed) else ():
+        for site in sites:
             is_own = request.role is Role.PSC and site.identifier == Guid.of(request.site_id)
             if not is_own and name == key_of(get_text(site.properties or (), Propid.S_PSC) or ""):
                 raise refusal
-        read = self._server.store.lookup(
-            ops.ReadObject(object_type=ObjectType.MACHINE, path_name=request.machine_name)
-        )
-        if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
-            return
-        if dict(read.properties or ()).get(Propid.QM_SIGN_PK) != signing_key:
+        machine = read_object(self._server.store.lookup, ObjectType.MACHINE, path_name=request.machine_name)
+        if machine is not None and get_value(machine.properties or (), Propid.QM_SIGN_PK) != signing_key:
             raise refusal
 
     def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
@@ -138,8 +130,8 @@ class Admission:
             GenericDirectoryError: refused, or another object has the name.
             OutcomeUnknown: the object may have been made.
         """
-        read = self._server.store.lookup(ops.ReadObject(object_type=new.object_type, path_name=new.name))
-        if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
+        read = read_object(self._server.store.lookup, new.object_type, path_name=new.name)
+        if read is not None and read.identifier is not None:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
             is_same = values.get(named) == request.machine_name and read.identifier == new.identifier
@@ -193,8 +185,8 @@ class Admission:
 
     def _key_of_pec(self, pec_name: str) -> KnownKey | None:
         """Return the PEC's key by the directory, else the configured one, if any."""
-        read = self._server.store.lookup(ops.ReadObject(object_type=ObjectType.MACHINE, path_name=pec_name))
-        if isinstance(read, ops.ObjectRead) and not is_failure(read.status) and read.identifier is not None:
+        read = read_object(self._server.store.lookup, ObjectType.MACHINE, path_name=pec_name)
+        if read is not None and read.identifier is not None:
             stored_key = get_value(read.properties or (), Propid.QM_SIGN_PK)
             if isinstance(stored_key, bytes) and stored_key:
                 return KnownKey(

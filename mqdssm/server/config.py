@@ -36,10 +36,10 @@ from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.notification import NotificationVersion
+from mqdssm.model.packets import SESSION_PORT
 from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKeys
 
-SESSION_PORT: Final = 1801
 PORT_MAX: Final = 0xFFFF
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]|(?P<host>[^\s:\[\]\x00-\x20\x7F]+))"

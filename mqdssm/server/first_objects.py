@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqdssm.drivers.directory_server import DirectoryServer
-from mqdssm.engines.replication import operations as ops
+from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryError, MappingError
 from mqdssm.events.durable_files import write_atomically
@@ -142,12 +142,8 @@ def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]
 def _exists(server: DirectoryServer, first: FirstObject) -> bool:
     """Return True if the directory has the object, in any partition."""
     if first.object_type is ObjectType.ENTERPRISE:
-        listed = server.store.lookup(
-            ops.ListObjects(object_type=first.object_type, partition_id=first.partition_id)
-        )
-        return isinstance(listed, ops.ObjectsListed) and bool(listed.objects)
-    read = server.store.lookup(ops.ReadObject(object_type=first.object_type, identifier=first.identifier))
-    return isinstance(read, ops.ObjectRead) and not is_failure(read.status)
+        return bool(list_objects(server.store.lookup, first.object_type, first.partition_id))
+    return read_object(server.store.lookup, first.object_type, identifier=first.identifier) is not None
 
 
 def _owns(server: DirectoryServer, partition_id: Guid) -> bool:

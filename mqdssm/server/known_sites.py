@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, Operation, Result
+from mqdssm.drivers.store_thread import list_objects
+from mqdssm.engines.replication.operations import ObjectRead, Operation, Result
 from mqdssm.engines.replication.properties import get_roles, get_text
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryError, MappingError
@@ -122,10 +123,7 @@ class KnownSites:
             self._due[site_id] = now + (REFRESH_S if machines else RETRY_S)
 
     def _listed(self, object_type: ObjectType, partition_id: Guid, service: int) -> tuple[ObjectRead, ...]:
-        result = self._lookup(
-            ListObjects(object_type=object_type, partition_id=partition_id, service=service)
-        )
-        return result.objects if isinstance(result, ObjectsListed) else ()
+        return list_objects(self._lookup, object_type, partition_id, service=service)
 
 
 def _site_of(site: ObjectRead) -> ListedSite | None:

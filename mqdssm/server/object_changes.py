@@ -6,18 +6,18 @@ it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import MappingError, ObjectNotFound
 from mqdssm.events.attributes import KEYS
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import element_of
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import is_failure
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
@@ -41,8 +41,6 @@ _NEW_MACHINE: Final[Properties] = ((Propid.QM_ADDRESS, b""), (Propid.QM_CNS, ())
 _SITES: Final = "SiteIdentifierList"
 _GUIDS: Final = frozenset({Computed.SITE, Computed.QUEUE_MANAGERS})
 """Attributes that the adapter stores as DNs, and replication as the GUIDs that clients give."""
-
-LookUp = Callable[[ops.Operation], ops.Result]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +121,12 @@ def _change(
     """Return the update or deletion of an existing object."""
     keys = obj.populated & KEYS[obj.element_name]
     if object_type is ObjectType.ENTERPRISE and not keys:
-        (stored_object,) = _listed(look_up, object_type)
+        stored_object: ops.ObjectRead | None = _enterprise(look_up)
     elif len(keys) != 1:
         raise ValueError(f"which {obj.element_name}? give one of {', '.join(sorted(KEYS[obj.element_name]))}")
     else:
         stored_object = _find(object_type, obj, next(iter(keys)), look_up)
-    if stored_object.identifier is None or stored_object.partition_id is None:
+    if stored_object is None or stored_object.identifier is None or stored_object.partition_id is None:
         raise ObjectNotFound(f"there is no such {obj.element_name} in the directory of this server")
     names = obj.populated - keys
     if command is Command.DELETE and names:
@@ -146,39 +144,29 @@ def _change(
     )
 
 
-def _find(object_type: ObjectType, obj: DirectoryObject, key: str, look_up: LookUp) -> ops.ObjectRead:
+def _find(object_type: ObjectType, obj: DirectoryObject, key: str, look_up: LookUp) -> ops.ObjectRead | None:
     """Find an object by an attribute that identifies it.
 
     Raises:
         ValueError: the directory server does not find objects by this attribute.
     """
     if key == "Identifier" and obj.identifier is not None:
-        operation = ops.ReadObject(object_type=object_type, identifier=Guid.of(obj.identifier))
-    elif key == _name_attribute(object_type):
-        operation = ops.ReadObject(object_type=object_type, path_name=getattr(obj, obj.field_name(key)))
-    else:
-        raise ValueError(f"a directory server does not find objects by {key}: give the Identifier")
-    return _read(look_up, operation)
+        return read_object(look_up, object_type, identifier=Guid.of(obj.identifier))
+    if key == _name_attribute(object_type):
+        return read_object(look_up, object_type, path_name=getattr(obj, obj.field_name(key)))
+    raise ValueError(f"a directory server does not find objects by {key}: give the Identifier")
 
 
-def _read(look_up: LookUp, operation: ops.ReadObject) -> ops.ObjectRead:
-    read = look_up(operation)
-    if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
-        return ops.ObjectRead(status=getattr(read, "status", 0))
-    return read
-
-
-def _listed(look_up: LookUp, object_type: ObjectType) -> tuple[ops.ObjectRead]:
-    """Return the only object of a type.
+def _enterprise(look_up: LookUp) -> ops.ObjectRead:
+    """Return the enterprise, the only object of its type.
 
     Raises:
         ObjectNotFound: there is none.
     """
-    listed = look_up(ops.ListObjects(object_type=object_type, partition_id=PEC_PARTITION_ID))
-    objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
-    if not objects:
-        raise ObjectNotFound(f"the directory of this server has no {object_type.spec_name}")
-    return (objects[0],)
+    enterprises = list_objects(look_up, ObjectType.ENTERPRISE)
+    if not enterprises:
+        raise ObjectNotFound(f"the directory of this server has no {ObjectType.ENTERPRISE.spec_name}")
+    return enterprises[0]
 
 
 def _partition_of_queue(path_name: str | None, look_up: LookUp) -> Guid:
@@ -188,8 +176,8 @@ def _partition_of_queue(path_name: str | None, look_up: LookUp) -> Guid:
         ObjectNotFound: no such machine.
     """
     machine_name = (path_name or "").partition("\\")[0]
-    machine = _read(look_up, ops.ReadObject(object_type=ObjectType.MACHINE, path_name=machine_name))
-    if machine.partition_id is None:
+    machine = read_object(look_up, ObjectType.MACHINE, path_name=machine_name)
+    if machine is None or machine.partition_id is None:
         raise ObjectNotFound(f"there is no queue manager {machine_name!r}: create it before its queues")
     return machine.partition_id
 

@@ -5,19 +5,19 @@ The role of a machine is PROPID_QM_SERVICE of its object. The enterprise names i
 
 from typing import Final
 
+from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import ObjectNotFound
 from mqdssm.model.guid import Guid
-from mqdssm.model.hresults import is_failure
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 from mqdssm.server.config import SERVICES
 from mqdssm.server.control_protocol import RoleRequest, SitePscRequest
-from mqdssm.server.object_changes import LookUp, RequestedChange
+from mqdssm.server.object_changes import RequestedChange
 
 _SERVERS: Final = Service.PSC | Service.PEC
 
@@ -38,12 +38,11 @@ def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
     if request.role is Role.PEC:
         if not _service(machine) & _SERVERS:
             raise ValueError(f"{request.machine_name} is no PSC: only a PSC becomes the PEC")
-        listed = look_up(ops.ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID))
-        objects = listed.objects if isinstance(listed, ops.ObjectsListed) else ()
-        if not objects:
+        enterprises = list_objects(look_up, ObjectType.ENTERPRISE)
+        if not enterprises:
             raise ObjectNotFound("the directory of this server has no enterprise")
         named = (Propid.E_PECNAME, request.machine_name)
-        return _update(ObjectType.ENTERPRISE, objects[0], PEC_PARTITION_ID, (named,))
+        return _update(ObjectType.ENTERPRISE, enterprises[0], PEC_PARTITION_ID, (named,))
     service = Service.NONE if request.role is None else SERVICES[request.role]
     if request.role is None and _service(machine) & _SERVERS:
         raise ValueError(
@@ -84,8 +83,8 @@ def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStat
 
 
 def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead:
-    read = look_up(ops.ReadObject(object_type=object_type, path_name=name))
-    if not isinstance(read, ops.ObjectRead) or is_failure(read.status):
+    read = read_object(look_up, object_type, path_name=name)
+    if read is None:
         raise ObjectNotFound(f"the directory of this server has no {object_type.spec_name} {name}")
     return read
 
