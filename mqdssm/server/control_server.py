@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from mqdssm.drivers.threads import WarningLimit, WorkerThread
 from mqdssm.errors import ConfigError
 from mqdssm.server import control_protocol as protocol
-from mqdssm.server.control_service import ControlService
+from mqdssm.server.control_service import STOPS, ControlService
 
 log: Final = logging.getLogger(__name__)
 
@@ -142,13 +142,9 @@ class ControlServer:
         while (data := protocol.receive_document(client, protocol.REQUEST_BYTES_MAX)) is not None:
             reply = self._service.perform(data)
             protocol.send_document(client, reply, protocol.REPLY_BYTES_MAX)
-            if isinstance(reply, protocol.OutcomeReply) and _is_stop(data):
+            if reply is STOPS:
                 self._service.stop()
                 return
-
-
-def _is_stop(data: bytes) -> bool:
-    return isinstance(protocol.REQUESTS.validate_json(data), protocol.ServerStopRequest)
 
 
 def _is_allowed(client: socket.socket) -> bool:

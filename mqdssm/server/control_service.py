@@ -22,6 +22,10 @@ from mqdssm.server.snapshot import ServerSnapshot
 log: Final = logging.getLogger(__name__)
 
 
+STOPS: Final = protocol.OutcomeReply(status=0)
+"""The reply to a `ServerStopRequest`, after which the server stops; no other reply is this object."""
+
+
 class ControlService:
     """Carries out requests of clients; from any thread, several at a time.
 
@@ -94,7 +98,7 @@ class ControlService:
                     raise ValueError(f"{self.machine_name} does not admit servers")
                 return self._admission.admit(request)
             case protocol.ServerStopRequest():
-                return protocol.OutcomeReply(status=0)
+                return STOPS
             case _ as unreachable:
                 assert_never(unreachable)
 
