@@ -16,6 +16,7 @@ from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.operations import SavePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryNotConnected
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, ChangeRequestMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
@@ -26,9 +27,9 @@ SITE1 = guid_of("site Site1")
 LONG_S = 1500  # until headers have been sent
 
 
-def world() -> Net:
+def world(**settings) -> Net:
     """PEC, a PSC, and its BSC."""
-    net = enterprise(header_s=60.0)
+    net = enterprise(header_s=60.0, **settings)
     with_site(net, "Site1", "PSC1")
     with_bsc(net, "Site1", "BSC1", "PSC1")
     assert net.create_machine("C14", "Site1", "PSC1").status == Hresult.MQ_OK
@@ -470,3 +471,35 @@ def test_who_lost_its_disk_after_a_handover_does_not_take_its_successor_for_the_
     net.run(20)
     assert believed(net, "PSC1") == "BSC1"
     assert believed(net, "PSC1", PEC_PARTITION_ID) == "PEC"
+
+
+def brings(send: Send, *identifiers: Guid) -> bool:
+    """Return True for a message with changes of one of some objects."""
+    changes = getattr(send.message, "directory_changes", ())
+    return any(change.guid_identifier in identifiers for change in changes)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_renamed_pec_is_known_by_its_site_alone(crashes) -> None:
+    """Decision R172: when its machine's new name comes, it has handed the enterprise over already."""
+    net = world(message_changes_max=1)
+    machine = guid_of("machine PEC")
+    net.drop = lambda _source, send: (
+        send.destination.upper() == "PSC1" and (brings_the_enterprise(send) or brings(send, machine))
+    )
+    net.restart("PEC", as_name="Renamed")
+    assert hand_the_enterprise_over(net, "PSC1", at="Renamed") == Hresult.MQ_OK
+    net.run(20)
+    net.drop = lambda _source, send: (
+        send.destination.upper() == "PSC1" and brings(send, machine, guid_of("enterprise"))
+    )
+    net.run(LONG_S)
+    assert believed(net, "PSC1", guid_of("site Site0")) == "Renamed"
+    assert owners(net, PEC_PARTITION_ID) == []
+    if crashes:
+        net.restart("PSC1")
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+    assert all_equal(net)

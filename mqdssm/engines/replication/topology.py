@@ -57,8 +57,12 @@ def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[Non
     """Record the PSC that a site's object names.
 
     The PEC then persists its last number: sites' objects up to that number have been followed (R127).
+    If a sender has that name, and is the machine that we know as the PEC, the PEC was renamed (R172).
     """
     is_new = key_of(site.record.authority_name) != key_of(psc_name)
+    pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
+    if is_new and key_of(pec_name) in server.aliases.get(key_of(psc_name), ()):
+        yield from follow_pec(server, psc_name)
     yield from succession.follow_authority(server, site, psc_name)
     if is_new:
         yield from _persist_followed(server)
@@ -341,9 +345,9 @@ def _record_authority(
     was_pec = key_of(server.partitions[PEC_PARTITION_ID].record.authority_name) in old_names
     is_renamed_pec = was_pec and (yield from _is_pec_renamed(server, partition))
     yield from _persist_followed(server)  # else, after a crash, its site's older object would count
-    yield from succession.follow_authority(server, partition, name)
-    if is_renamed_pec:
+    if is_renamed_pec:  # first, or a crash would hide that the site's authority is the PEC (decision R172)
         yield from follow_pec(server, name)
+    yield from succession.follow_authority(server, partition, name)
     return True
 
 
