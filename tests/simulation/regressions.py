@@ -60,5 +60,6 @@ REGRESSIONS = {
     711_850: "no defect of a server: a change was repeated after one of another partition",
     710_022: "no defect of a server: the new PEC had never had a whole copy, and believed another PSC",
     715_699: "a replica knew the renamed PEC only by its site's object, and did not own the enterprise",
+    718_640: "no defect of a server: a hostile authority gave two objects one number",
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
 }
