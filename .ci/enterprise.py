@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -114,24 +115,33 @@ def create(server: Server, machine: str, first: int, number: int) -> None:
                     server.created += 1
 
 
+def make(lan: Lan, server: Server, above: Server) -> None:
+    """Make the folder of a server; one above it admits it."""
+    listen = f"{lan.address(NETWORK, server.host)}:1801"
+    common = (str(server.folder), "--site", server.site, "--machine", server.name, "--listen", listen)
+    if server.role == "pec":
+        mqdssm("enterprise", "init", *common, "--name", "Contoso")
+    else:
+        mqdssm("enterprise", "add-server", *common, "--role", server.role, "--through", str(above.socket))
+
+
 def build(lan: Lan, running: ExitStack, folder: Path) -> list[Server]:
     """Make and start all five servers; each knows the addresses of the others."""
     places = [("PEC01", "Berlin", "pec"), ("PSC01", "Paris", "psc"), ("PSC02", "Oslo", "psc"),
               ("BSC01", "Paris", "bsc"), ("BSC02", "Oslo", "bsc")]  # fmt: skip
     servers = [Server(name, site, role, folder / name.lower()) for name, site, role in places]
     pec = servers[0]
-    for server in servers:
-        listen = f"{lan.address(NETWORK, server.host)}:1801"
-        common = ("--site", server.site, "--machine", server.name, "--listen", listen)
-        if server.role == "pec":
-            mqdssm("enterprise", "init", str(server.folder), "--name", "Contoso", *common)
-        else:
-            above = pec if server.role == "psc" else next(one for one in servers if one.site == server.site)
-            through = ("--role", server.role, "--through", str(above.socket))
-            mqdssm("enterprise", "add-server", str(server.folder), *common, *through)
-        running.enter_context(serving(lan, server))
-        if server.role != "pec":
+    for role, tier in groupby(servers, lambda server: server.role):
+        begin = time.monotonic()
+        started = list(tier)
+        for server in started:
+            make(
+                lan, server, pec if role == "psc" else next(one for one in servers if one.site == server.site)
+            )
+            running.enter_context(serving(lan, server))
+        for server in started:
             wait_until(f"{server.name} has its machine", START_S, partial(is_known, server))
+        print(f"  {role.upper()}: {time.monotonic() - begin:.1f} s", flush=True)
     for server in servers:
         with ControlClient(server.socket) as client:
             for other in servers:
@@ -144,7 +154,7 @@ def is_known(server: Server) -> bool:
     with ControlClient(server.socket) as client:
         snapshot = client.status()
     own = next((part for part in snapshot.partitions if part.partition_id == snapshot.site_id), None)
-    return own is not None and own.last_number >= (1 if server.role == "psc" else 2)
+    return own is not None and own.last_number >= (2 if server.role == "bsc" else 1)
 
 
 def load(servers: list[Server], objects: int) -> float:

@@ -117,7 +117,9 @@ def start_directory_server(
         ValueError: the network has a queue manager of this name or identifier.
     """
     work = StoreThread(store, f"store of {settings.machine_name}", retry_first_s=retry_first_s)
-    keys = KeyRings((PinnedKeys(pinned), DirectoryKeys(work.lookup)))
+    directory_keys = DirectoryKeys(work.lookup)
+    work.watch(directory_keys.notice)
+    keys = KeyRings((PinnedKeys(pinned), directory_keys))
     queue_manager = network.add(
         settings.machine_name,
         settings.machine_id,

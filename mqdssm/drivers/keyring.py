@@ -14,9 +14,10 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.properties import get_guid, get_roles, type_of
 from mqdssm.errors import DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import PropertyValue
+from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.wire.keys import PublicKey, PublicKeys
@@ -146,6 +147,8 @@ class DirectoryKeys:
     Each PSC may put any name, GUID and key into its own partition. So a machine that is called as the PSC of
     a site, of the PEC's, too, is taken from that site's partition alone (decision R138).
 
+    Answers are cached. `notice` removes those that a change has made wrong.
+
     Args:
         perform: performs a reading operation of the replication store; from any thread.
         clock: monotonic seconds.
@@ -187,6 +190,47 @@ class DirectoryKeys:
         for site in named:
             if site.identifier == machine.site_id:
                 yield from site.as_machine(machine)
+
+    def notice(self, operation: ops.Operation, _result: ops.Result) -> None:
+        """Remove cached answers that an operation of the store has made wrong.
+
+        It may be called from any thread. So the first message of a new directory server is accepted (T132).
+        """
+        match operation:
+            case ops.ApplyChanges(partition_id=partition_id, changes=changes):
+                for change in changes:
+                    properties = change.properties if change.command in _WHOLE else None
+                    self._forget(type_of(change), change.guid_identifier, partition_id, properties)
+            case ops.CreateObject(object_type=object_type, partition_id=partition_id, properties=properties):
+                self._forget(object_type, None, partition_id, properties)
+            case ops.UpdateObject() | ops.DeleteObject():
+                self._forget(operation.object_type, operation.identifier, operation.partition_id, None)
+            case ops.RemovePartition() | ops.SweepPartition():
+                self._forget(ObjectType.SITE, None, operation.partition_id, None)
+                self._machines.forget()
+
+    def _forget(
+        self,
+        object_type: ObjectType | None,
+        identifier: Guid | None,
+        partition_id: Guid,
+        properties: Properties | None,
+    ) -> None:
+        """Remove the cached answers that depend on an object.
+
+        Args:
+            object_type: its type; None: not known.
+            identifier: its GUID; None: it is one of the properties, or not known.
+            partition_id: its partition.
+            properties: all its properties; None: the change does not have them.
+        """
+        if object_type is ObjectType.SITE:
+            self._sites.forget()
+            self._own.forget()
+        elif object_type is ObjectType.MACHINE:
+            self._machines.forget(identifier or get_guid(properties or (), Propid.QM_MACHINE_ID))
+            if properties is None or get_roles(properties):
+                self._own.forget(partition_id)
 
     def _machine(self, identifier: Guid) -> TrustedSender | None:
         machine = read_object(self._perform, ObjectType.MACHINE, identifier=identifier)
@@ -238,6 +282,8 @@ class _Site:
             yield replace(self.controller, service=machine.service, machine_id=machine.machine_id)
 
 
+_WHOLE: Final = frozenset({Command.CREATE, Command.SYNC})
+"""Commands of changes that have all properties of an object."""
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
@@ -261,6 +307,16 @@ class _Answers(Generic[_K, _V]):
         self._clock = clock
         self._kept: Final[OrderedDict[_K, _Answer[_V]]] = OrderedDict()
         self._lock: Final = Lock()
+        self._forgotten = 0  # how often something was forgotten
+
+    def forget(self, key: _K | None = None) -> None:
+        """Forget an answer, or all of them."""
+        with self._lock:
+            self._forgotten += 1  # a question that is being asked may get an old answer
+            if key is None:
+                self._kept.clear()
+            else:
+                self._kept.pop(key, None)
 
     def get(self, key: _K, ask: Callable[[], _V]) -> _V:
         now = self._clock()
@@ -269,6 +325,7 @@ class _Answers(Generic[_K, _V]):
             if cached is not None and now < cached.ask_at:
                 self._kept.move_to_end(key)
                 return cached.value
+            forgotten = self._forgotten
         try:
             answer = ask()  # two may ask at once: no harm
         except DirectoryError:
@@ -278,6 +335,8 @@ class _Answers(Generic[_K, _V]):
             cached.ask_at = min(now + UNKNOWN_S, cached.at + OUTAGE_S)
             return cached.value
         with self._lock:
+            if forgotten != self._forgotten:
+                return answer
             is_known = any(answer) if isinstance(answer, tuple) else answer is not None
             self._kept[key] = _Answer(now, now + (BELIEVED_S if is_known else UNKNOWN_S), answer)
             self._kept.move_to_end(key)

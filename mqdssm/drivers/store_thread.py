@@ -115,7 +115,15 @@ class StoreThread:
         self._problem = ""  # of the last attempt that failed
         self._failures = 0
         self._times: Final = OperationTimes()
+        self._on_performed: Callable[[Operation, Result], object] = lambda _operation, _result: None
         self._thread: Final = Thread(target=self._run, name=name, daemon=True)
+
+    def watch(self, on_performed: Callable[[Operation, Result], object]) -> None:
+        """Call a function with each operation that was performed and its result.
+
+        The store's thread calls it, before it reports the result. Give it before the start.
+        """
+        self._on_performed = on_performed
 
     def start(self) -> None:
         """Start the thread."""
@@ -244,6 +252,7 @@ class StoreThread:
         else:
             self._down = self._lookup_failed = False
             self._times.add(type(job.operation).__name__, time.perf_counter() - begin)
+            self._on_performed(job.operation, result)
             job.done(result)
         return None
 

@@ -2,19 +2,32 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.replication.queue_managers import guid_of, key_of, sender_of
 
 from mqdssm.drivers import keyring
 from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
-from mqdssm.engines.replication.operations import ListObjects, ObjectRead, ObjectsListed, ReadObject
+from mqdssm.engines.replication.operations import (
+    ApplyChanges,
+    CreateObject,
+    Done,
+    ListObjects,
+    ObjectRead,
+    ObjectsListed,
+    ReadObject,
+    SweepPartition,
+    UpdateObject,
+)
+from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.errors import DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Properties
+from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import Service
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.seqnum import SequenceNumber
 
 ONCE = 5
 """Questions to the directory: its sites, the controllers of three of them, a machine."""
@@ -133,6 +146,106 @@ def test_a_new_machine_is_seen_soon(directory):
     directory.machine("NEW", Service.BSC, blob("NEW"))
     now = UNKNOWN_S
     assert next(iter(ring.senders(guid_of("NEW")))).machine_name == "NEW"
+
+
+def created(object_type: ObjectType, identifier: Guid, partition_id: Guid, **properties: Any) -> CreateObject:
+    values = tuple((Propid[name], value) for name, value in properties.items())
+    return CreateObject(
+        object_type=object_type,
+        path_name=None,
+        properties=with_identifier(object_type, identifier, values),
+        partition_id=partition_id,
+        seq_number=SequenceNumber(1),
+    )
+
+
+def applied(command: Command, identifier: Guid, partition_id: Guid, *properties: Any) -> ApplyChanges:
+    change = DirectoryChange(
+        command=command, guid_identifier=identifier, partition_id=partition_id, properties=properties
+    )
+    return ApplyChanges(partition_id=partition_id, changes=(change,))
+
+
+NEW, BERLIN = guid_of("NEW"), guid_of("Berlin")
+NEW_SITE = (ObjectType.SITE, guid_of("Madrid"), PEC_PARTITION_ID)
+NEW_SERVER = {"QM_SERVICE": Service.BSC.value}
+DELETION = deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        created(*NEW_SITE, S_PSC="NEW"),
+        applied(Command.SYNC, *NEW_SITE[1:], (Propid.S_PSC, "NEW")),
+        applied(Command.UPDATE, *NEW_SITE[1:], (Propid.S_PSC_SIGNPK, blob("NEW"))),
+    ],
+    ids=["created", "replicated", "with another key"],
+)
+def test_the_psc_of_a_new_site_is_known_at_once(directory, operation):
+    """Decision T132: its first message would be refused, and repeated half a minute later."""
+    ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
+    list(ring.senders(NEW))
+    directory.site("Madrid", "NEW", blob("NEW"))
+    ring.notice(operation, Done())
+    assert "NEW" in [sender.machine_name for sender in ring.senders(NEW)]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        created(ObjectType.MACHINE, NEW, BERLIN, **NEW_SERVER),
+        applied(Command.SYNC, NEW, BERLIN, (Propid.QM_SERVICE, Service.BSC.value)),
+        applied(Command.UPDATE, NEW, BERLIN, (Propid.QM_SIGN_PK, blob("NEW"))),
+        applied(Command.DELETE, NEW, BERLIN, *DELETION),
+        UpdateObject(
+            object_type=ObjectType.MACHINE,
+            path_name=None,
+            identifier=NEW,
+            properties=(),
+            partition_id=BERLIN,
+            seq_number=SequenceNumber(1),
+        ),
+    ],
+    ids=["created", "replicated", "with another key", "deleted", "updated"],
+)
+def test_a_machine_that_has_changed_is_read_again(directory, operation):
+    ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
+    before = list(ring.senders(NEW))
+    directory.machine("NEW", Service.BSC, blob("NEW"))
+    assert list(ring.senders(NEW)) == before
+    ring.notice(operation, Done())
+    assert [sender.machine_name for sender in ring.senders(NEW)] == ["NEW"]
+
+
+def test_ordinary_machines_do_not_have_the_directory_asked_again(directory):
+    """Thousands may be created: each message between would read the PSCs of all sites."""
+    ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
+    list(ring.senders(guid_of("PSC1")))
+    directory.asked.clear()
+    ring.notice(created(ObjectType.MACHINE, NEW, BERLIN, QM_SERVICE=0), Done())
+    ring.notice(applied(Command.CREATE, NEW, BERLIN, (Propid.Q_LABEL, "a queue")), Done())
+    list(ring.senders(guid_of("PSC1")))
+    assert directory.asked == []
+    ring.notice(SweepPartition(partition_id=BERLIN), Done())
+    list(ring.senders(guid_of("PSC1")))
+    assert directory.asked
+
+
+def test_an_answer_from_before_a_change_is_not_kept(directory):
+    ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
+    perform = directory.perform
+
+    def overtaken(operation):
+        answer = perform(operation)
+        if isinstance(operation, ReadObject):
+            directory.machine("NEW", Service.BSC, blob("NEW"))
+            ring.notice(created(ObjectType.MACHINE, NEW, BERLIN, **NEW_SERVER), Done())
+        return answer
+
+    ring._perform = overtaken
+    assert "NEW" not in [sender.machine_name for sender in ring.senders(NEW)]
+    ring._perform = perform
+    assert "NEW" in [sender.machine_name for sender in ring.senders(NEW)]
 
 
 def test_few_answers_are_kept(directory, monkeypatch):

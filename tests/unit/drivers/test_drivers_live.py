@@ -59,6 +59,17 @@ def _created(server, path: str) -> bool:
     return server.create_queue(path, "Site1").status in {Hresult.MQ_OK, Hresult.MQ_ERROR_QUEUE_EXISTS}
 
 
+def test_the_first_message_of_a_new_psc_is_accepted(enterprise):
+    """Decision T132: the PEC has just looked up the PSCs of all sites, and remembers them for a minute."""
+    pec_with_site(enterprise)
+    with_controller(enterprise)
+    pec = enterprise.servers["PEC"]
+    assert pec.create_site("Site2", "PSC2").status == Hresult.MQ_OK
+    psc = enterprise.server("PSC2", Role.PSC, "Site2")
+    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+    assert not [what for what in pec.queue_manager.counts.seen() if what.startswith("distrusted")]
+
+
 def test_a_server_with_a_wrong_key_changes_nothing(enterprise):
     pec_with_site(enterprise)
     before = enterprise.servers["PEC"].content(PEC_PARTITION_ID)
