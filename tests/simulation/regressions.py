@@ -61,5 +61,6 @@ REGRESSIONS = {
     710_022: "no defect of a server: the new PEC had never had a whole copy, and believed another PSC",
     715_699: "a replica knew the renamed PEC only by its site's object, and did not own the enterprise",
     718_640: "no defect of a server: a hostile authority gave two objects one number",
+    708_406: "a server's key was replaced by a request that it had passed on in its own name",
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
 }

@@ -202,6 +202,22 @@ def test_what_a_server_passes_on_is_no_word_of_its_own(what: str) -> None:
     assert everything(net) == before
 
 
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+def test_what_a_server_passes_on_in_its_own_name_is_no_word_of_its_own() -> None:
+    """Decision R141: PSC2 has a BSC with the name of PSC1, and forwards to PSC1 what that one asks."""
+    net = world()
+    silenced(net, "PSC2")
+    says(
+        net, "PSC2", "PSC1", lies(SITE2, (Command.SYNC, guid_of("machine C24"), machine("PSC1", Service.BSC)))
+    )
+    net.run(LONG_S)
+    before = everything(net)
+    change = asks(PEC_PARTITION_ID, Command.UPDATE, ((Propid.S_PSC_SIGNPK, b"mine"),), path_name="Site1")
+    assert results(says(net, "PSC2", "PSC1", request("PSC1", change))) == [DENIED]
+    net.run(LONG_S)
+    assert everything(net) == before
+
+
 def name_successor(net: Net, target: str, name: str) -> None:
     """Let PSC1 say that a machine of its site has a name, and is its PSC."""
     says(

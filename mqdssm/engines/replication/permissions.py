@@ -53,7 +53,7 @@ def is_permitted(server: ReplicaState, message: ChangeRequestMessage, event: Rec
 def _may_use_name(server: ReplicaState, message: ChangeRequestMessage, sender: str) -> Job[bool]:
     """Return True if a machine may ask in a requester's name.
 
-    The name is its own, or that of a BSC of its site.
+    The name is its own, or that of a BSC of its site. Our own name is ours alone.
     """
     name = message.requester_name
     if (yield from is_own_name(server, name, sender)):
@@ -61,6 +61,8 @@ def _may_use_name(server: ReplicaState, message: ChangeRequestMessage, sender: s
     sent = server.requests.get((key_of(name), message.request_identifier))
     if sent is not None and key_of(sent.hop) == key_of(sender):
         return True  # a request that we sent ourselves comes back
+    if server.is_me(name):
+        return False  # forwarded, it would count as our own (decision R141)
     partition = server.partitions.get(message.partition_id)
     # our predecessor forwards requests that others still send to it (decision R38)
     if partition is not None and partition.record.owned and (yield from _is_predecessor(partition, sender)):
