@@ -62,5 +62,6 @@ REGRESSIONS = {
     715_699: "a replica knew the renamed PEC only by its site's object, and did not own the enterprise",
     718_640: "no defect of a server: a hostile authority gave two objects one number",
     708_406: "a server's key was replaced by a request that it had passed on in its own name",
+    720_339: "no defect of a server: a new PSC knew only a former PEC, which was removed with its site",
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
 }

@@ -317,6 +317,7 @@ class Administrator:
             yield PAUSE_S
         yield self._rng.below(30) * 1.0
         self._world.retire(owner)
+        self._losses.name_pec()  # a new server may still know this one as its PEC alone (decision R118)
 
     def _retire_machine(self, machine_id: Guid, owner: SimulatedServer) -> None:
         for server in self._world.servers:
