@@ -1,19 +1,16 @@
 """Parsing of addresses and GUIDs on the command line."""
 
 import ipaddress
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from mqdssm.cli.exits import UsageProblem
 
 if TYPE_CHECKING:
     from mqdssm.model.guid import Guid
-
-_PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
-_PORT_MAX: Final = 65_535
+    from mqdssm.model.socket_addresses import SocketAddress
 
 
-def endpoint(option: str, text: str, default_port: int, *, any_port: bool = False) -> tuple[str, int]:
+def endpoint(option: str, text: str, default_port: int, *, any_port: bool = False) -> "SocketAddress":
     """Parse ``ADDRESS`` or ``ADDRESS:PORT``.
 
     Args:
@@ -25,16 +22,18 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
     Raises:
         UsageProblem: it is something else.
     """
-    address, colon, port = text.partition(":")
+    from mqdssm.model.socket_addresses import PORT_MAX, parse_socket_address
+
+    port_min = 0 if any_port else 1
     try:
-        host = str(ipaddress.IPv4Address(address))
+        address = parse_socket_address(text, port=default_port, port_min=port_min)
+        ipaddress.IPv4Address(address.host)
     except ValueError:
-        raise UsageProblem(f"{option} {text}: {address!r} is no IPv4 address, as 10.0.0.255") from None
-    if not colon:
-        return host, default_port
-    if _PORT.fullmatch(port) is None or not (0 if any_port else 1) <= int(port) <= _PORT_MAX:
-        raise UsageProblem(f"{option} {text}: {port!r} is no port, {0 if any_port else 1} to {_PORT_MAX}")
-    return host, int(port)
+        raise UsageProblem(
+            f"{option} {text}: no IPv4 address with a port from {port_min} to {PORT_MAX}, as "
+            f"10.0.0.255:{default_port}"
+        ) from None
+    return address
 
 
 def network(option: str, text: str) -> ipaddress.IPv4Network:

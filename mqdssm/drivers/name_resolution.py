@@ -20,6 +20,7 @@ from mqdssm.model.elements import QueueManager
 from mqdssm.model.filters import Filter
 from mqdssm.model.guid import Guid
 from mqdssm.model.packets import SESSION_PORT
+from mqdssm.model.socket_addresses import SocketAddress
 
 log: Final = logging.getLogger(__name__)
 
@@ -29,18 +30,6 @@ UNKNOWN_S: Final = 5.0
 """Seconds for which nothing is looked up after a failure: the time between two attempts to connect."""
 ANSWERS_MAX: Final = 1000
 """Maximum number of cached answers; the oldest ones are dropped."""
-
-
-class SocketAddress(NamedTuple):
-    """Address of a listening queue manager.
-
-    Attributes:
-        host: IP address or DNS name.
-        port: TCP port.
-    """
-
-    host: str
-    port: int = SESSION_PORT
 
 
 class MachineNames(NamedTuple):

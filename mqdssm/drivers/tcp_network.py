@@ -23,7 +23,7 @@ from typing import Any, Final
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.message_numbers import MessageNumbers
 from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.outbox import Outbox
 from mqdssm.drivers.outgoing import Address, QueuedMessage
 from mqdssm.drivers.queue_manager import (
@@ -46,6 +46,7 @@ from mqdssm.drivers.transport import LocalQueue
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import is_acknowledgement
 
 log: Final = logging.getLogger(__name__)

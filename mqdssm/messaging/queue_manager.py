@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
 from mqdssm.drivers.outgoing import Address, address_of
 from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
@@ -33,6 +33,7 @@ from mqdssm.messaging.private_queue import PrivateQueue
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, parse_format_name
 from mqdssm.model.packets import SESSION_PORT
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import (
     DEFAULT_PRIORITY,
     INFINITE,
@@ -61,7 +62,6 @@ FLUSH_S: Final = 5.0
 _FIRST_NUMBER: Final = 8  # lower numbers of private queues belong to MSMQ itself
 _RETRY_S: Final = 1.0  # until acknowledgements that stayed on the disk are removed again
 _ACKNOWLEDGEMENTS: Final = LocalQueue(name="mqdssm_acknowledgements$", number=7)
-_NOBODY: Final = ("0.0.0.0", "::", "")  # noqa: S104  addresses that nobody can send to
 
 
 class QueueManager:
@@ -382,7 +382,7 @@ class QueueManager:
 
         Returns None if the address is not known.
         """
-        if self._listen is not None and self._listen.host not in _NOBODY:
+        if self._listen is not None and not self._listen.is_anywhere:
             return self._listen.host
         try:
             host, port = self._resolver.resolve(address)[0]

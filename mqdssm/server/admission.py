@@ -6,7 +6,6 @@ from its own folder, through the control socket.
 """
 
 from base64 import b64decode, b64encode
-from typing import Final
 
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import list_objects, read_object
@@ -16,14 +15,15 @@ from mqdssm.engines.replication.state import key_of
 from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, is_failure, name_of
-from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
-from mqdssm.server.config import ServerConfig, encoded_keys, parse_address
+from mqdssm.model.socket_addresses import parse_socket_address
+from mqdssm.server.config import ServerConfig, encoded_keys
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
 from mqdssm.server.current_roles import pec_name_of, role_of_running
-from mqdssm.server.first_objects import FirstObject, machine_of, site_of
+from mqdssm.server.first_objects import machine_of, site_of
 from mqdssm.server.hosts import HostTable
+from mqdssm.server.object_changes import RequestedChange
 from mqdssm.wire.keys import PublicKeys
 
 
@@ -53,7 +53,7 @@ class Admission:
             OutcomeUnknown: the objects may have been made; the same request may be repeated.
             DirectoryError: the directory cannot be read.
         """
-        parse_address(request.address)
+        parse_socket_address(request.address)
         try:
             signing_key = bytes(PublicKeys.from_bytes(b64decode(request.public_keys, validate=True)))
         except DecodeError as error:
@@ -120,7 +120,7 @@ class Admission:
                 f"{own.machine_name} is the {current} of {own.site}: the PSC of {request.site} adds its BSCs"
             )
 
-    def _make(self, request: AdmissionRequest, new: FirstObject, named: Propid) -> Guid:
+    def _make(self, request: AdmissionRequest, new: RequestedChange, named: Propid) -> Guid:
         """Create an object, or find that of an earlier request; return its GUID.
 
         The address is known before the object is made, which makes this server send to the new one. A
@@ -130,7 +130,7 @@ class Admission:
             GenericDirectoryError: refused, or another object has the name.
             OutcomeUnknown: the object may have been made.
         """
-        read = read_object(self._server.store.lookup, new.object_type, path_name=new.name)
+        read = read_object(self._server.store.lookup, new.object_type, path_name=new.path_name)
         if read is not None and read.identifier is not None:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
@@ -139,24 +139,14 @@ class Admission:
                 self._hosts.add(request.machine_name, request.machine_id, request.address)
                 return read.identifier
             raise GenericDirectoryError(
-                f"{new.object_type.spec_name} {new.name} exists already, for another server: choose another "
-                "name, or remove it first"
+                f"{new.title} exists already, for another server: choose another name, or remove it first"
             )
         self._hosts.add(request.machine_name, request.machine_id, request.address)
-        outcome = self._server.driver.change(
-            command=Command.CREATE,
-            object_type=new.object_type,
-            partition_id=new.partition_id,
-            path_name=new.name,
-            identifier=new.identifier,
-            properties=new.properties,
-        )
+        outcome = new.perform(self._server.driver)
         if outcome.status == Hresult.MQDS_NO_RSP_FROM_OWNER:
-            raise OutcomeUnknown(f"{new.object_type.spec_name} {new.name} may have been made, or not")
+            raise OutcomeUnknown(f"{new.title} may have been made, or not")
         if is_failure(outcome.status) or outcome.identifier is None:
-            raise GenericDirectoryError(
-                f"{new.object_type.spec_name} {new.name} cannot be made: {name_of(outcome.status)}"
-            )
+            raise GenericDirectoryError(f"{new.title} cannot be made: {name_of(outcome.status)}")
         return outcome.identifier
 
     def _reply(self, role: Role, site_id: Guid) -> AdmissionReply:
@@ -170,9 +160,9 @@ class Admission:
             public_keys=encoded_keys(self._keys),
         )
         pec = None if is_pec else self._key_of_pec(pec_name)
-        listening = parse_address(self._config.transport.listen, port_min=0)
+        listening = parse_socket_address(self._config.transport.listen, port_min=0)
         hosts = self._hosts.addresses()
-        if listening.host not in _ANYWHERE and listening.port:
+        if listening.port and not listening.is_anywhere:
             hosts[own.machine_name.casefold()] = self._config.transport.listen
         return AdmissionReply(
             enterprise=own.enterprise,
@@ -199,6 +189,3 @@ class Admission:
             if key_of(pinned.machine_name) == key_of(pec_name):
                 return KnownKey(**{**pinned.model_dump(), "role": Role.PEC})
         return None
-
-
-_ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  addresses of no machine

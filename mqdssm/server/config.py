@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeGuard
 from unicodedata import category
@@ -29,22 +29,16 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from mqdssm.directory.log_in import Authentication, TlsMode
 from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.drivers.tcp_network import TcpSettings
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.notification import NotificationVersion
-from mqdssm.model.packets import SESSION_PORT
 from mqdssm.model.replication import Service
+from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
 from mqdssm.wire.keys import PublicKeys
 
-PORT_MAX: Final = 0xFFFF
-_ADDRESS: Final = re.compile(
-    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]|(?P<host>[^\s:\[\]\x00-\x20\x7F]+))"
-    r"(?::(?P<port>[0-9]{1,5}))?"
-)
 SERVICES: Final = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 """PROPID_QM_SERVICE of each role."""
 _FIXED: Final = frozenset(
@@ -77,38 +71,13 @@ CONFIG_BYTES_MAX: Final = 1 << 20
 """Longest configuration file: some thousand hosts."""
 
 
-def parse_address(text: str, *, port_min: int = 1) -> SocketAddress:
-    """Parse ``host:port``, ``[IPv6 address]:port`` or a host alone (port 1801).
-
-    Args:
-        text: the address.
-        port_min: 0 for an address to listen on, where the system chooses the port.
-
-    Raises:
-        ValueError: no such address.
-    """
-    match = _ADDRESS.fullmatch(text)
-    port = int(match["port"] or SESSION_PORT) if match else -1
-    if match is None or not port_min <= port <= PORT_MAX or not _is_ipv6(match["ipv6"] or "::"):
-        raise ValueError(f"{text!r} is no address, as 127.0.0.1:1801 or [2001:db8::1]:1801")
-    return SocketAddress(match["host"] or match["ipv6"], port)
-
-
-def _is_ipv6(text: str) -> bool:
-    try:
-        IPv6Address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _check_address(text: str) -> str:
-    parse_address(text)
+    parse_socket_address(text)
     return text
 
 
 def _check_listened(text: str) -> str:
-    ip_address(parse_address(text, port_min=0).host)
+    ip_address(parse_socket_address(text, port_min=0).host)
     return text
 
 
@@ -258,7 +227,7 @@ def _check_local(text: str) -> str:
 def _local_address(text: str) -> SocketAddress:
     """Parse an address with a port; a port alone is on loopback."""
     is_port = text.isascii() and text.isdigit()
-    return parse_address(f"127.0.0.1:{text}" if is_port else text, port_min=0)
+    return parse_socket_address(f"127.0.0.1:{text}" if is_port else text, port_min=0)
 
 
 class MetricsSection(_Section):
@@ -280,7 +249,7 @@ class MetricsSection(_Section):
 
 
 def _check_ipv4(text: str) -> str:
-    IPv4Address(parse_address(text, port_min=0).host)
+    IPv4Address(parse_socket_address(text, port_min=0).host)
     return text
 
 
@@ -298,7 +267,7 @@ class DiscoverySection(_Section):
     @property
     def addresses(self) -> tuple[SocketAddress, ...]:
         """Addresses to listen on."""
-        return tuple(parse_address(address, port_min=0) for address in self.listen)
+        return tuple(parse_socket_address(address, port_min=0) for address in self.listen)
 
 
 class NotificationSection(_Section):

@@ -81,12 +81,12 @@ class ControlService:
             case protocol.StatusRequest():
                 return protocol.StatusReply(snapshot=self._snapshot())
             case protocol.ObjectChangeRequest():
-                return self._change(change_of(request, self._server.store.lookup))
+                return self._make(change_of(request, self._server.store.lookup))
             case protocol.RoleRequest():
-                return self._change(role_change(request, self._server.store.lookup))
+                return self._make(role_change(request, self._server.store.lookup))
             case protocol.SitePscRequest():
                 status = self._server.driver.status()
-                return self._change(site_psc_change(request, self._server.store.lookup, status))
+                return self._make(site_psc_change(request, self._server.store.lookup, status))
             case (
                 protocol.TakeOverRequest() | protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest()
             ):
@@ -108,16 +108,8 @@ class ControlService:
         self._hosts.add(request.machine_name, request.machine_id, request.address)
         return protocol.OutcomeReply(status=0)
 
-    def _change(self, change: RequestedChange) -> protocol.OutcomeReply:
-        outcome = self._server.driver.change(
-            command=change.command,
-            object_type=change.object_type,
-            partition_id=change.partition_id,
-            path_name=change.path_name,
-            identifier=change.identifier,
-            properties=change.properties,
-        )
-        return _reply(outcome)
+    def _make(self, change: RequestedChange) -> protocol.OutcomeReply:
+        return _reply(change.perform(self._server.driver))
 
     def _ask(
         self,

@@ -10,11 +10,11 @@ from typing import Final, Self
 
 from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
 from mqdssm.drivers.discovery_server import DiscoveryService
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.errors import MqdssmError, TransportError
 from mqdssm.events.facade import Directory
+from mqdssm.model.socket_addresses import SocketAddress
 
 log: Final = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ PSC has to own its partition first, and a BSC's machine is made at its PSC.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from mqdssm.drivers.directory_server import DirectoryServer
@@ -15,37 +14,20 @@ from mqdssm.errors import ConfigError, DirectoryError, MappingError
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure, name_of
-from mqdssm.model.messages import Command, Properties
+from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.config import SERVICES, ServerSection
+from mqdssm.server.object_changes import RequestedChange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstObject:
-    """Object that a server makes for itself.
-
-    Attributes:
-        object_type: its type.
-        partition_id: its partition.
-        name: its path name.
-        identifier: its GUID; None: any.
-        properties: its other properties.
-    """
-
-    object_type: ObjectType
-    partition_id: Guid
-    name: str
-    identifier: Guid | None
-    properties: Properties
-
-
-def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> FirstObject:
-    """Return the object of a site with its PSC."""
-    return FirstObject(
+def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> RequestedChange:
+    """Return the creation of a site with its PSC."""
+    return RequestedChange(
+        command=Command.CREATE,
         object_type=ObjectType.SITE,
         partition_id=PEC_PARTITION_ID,
-        name=name,
+        path_name=name,
         identifier=identifier,
         properties=((Propid.S_PSC, psc_name), (Propid.S_PSC_SIGNPK, signing_key)),
     )
@@ -53,12 +35,13 @@ def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> F
 
 def machine_of(
     name: str, identifier: Guid, site_id: Guid, service: Service, signing_key: bytes
-) -> FirstObject:
-    """Return the object of a machine that is a directory server."""
-    return FirstObject(
+) -> RequestedChange:
+    """Return the creation of a machine that is a directory server."""
+    return RequestedChange(
+        command=Command.CREATE,
         object_type=ObjectType.MACHINE,
         partition_id=site_id,
-        name=name,
+        path_name=name,
         identifier=identifier,
         properties=(
             (Propid.QM_SITE_ID, site_id),
@@ -70,8 +53,8 @@ def machine_of(
     )
 
 
-def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstObject]:
-    """Yield the objects that a server makes, in their order.
+def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[RequestedChange]:
+    """Yield the objects that a server makes, as changes, in their order.
 
     Args:
         server: identity of the server.
@@ -79,10 +62,11 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstOb
     """
     site_id, machine_id = Guid.of(server.site_id), Guid.of(server.machine_id)
     if server.role is Role.PEC:
-        yield FirstObject(
+        yield RequestedChange(
+            command=Command.CREATE,
             object_type=ObjectType.ENTERPRISE,
             partition_id=PEC_PARTITION_ID,
-            name=server.enterprise,
+            path_name=server.enterprise,
             identifier=None,
             properties=((Propid.E_PECNAME, server.machine_name),),
         )
@@ -91,7 +75,7 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[FirstOb
         yield machine_of(server.machine_name, machine_id, site_id, SERVICES[server.role], signing_key)
 
 
-def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...], marker: Path) -> str:
+def make_first_objects(server: DirectoryServer, objects: tuple[RequestedChange, ...], marker: Path) -> str:
     """Make the objects that are missing.
 
     An enterprise and a site are made once only (decision T110): other servers have those of a directory
@@ -114,23 +98,16 @@ def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]
             return f"the directory cannot be read: {error}"
         if is_founded and first.object_type is not ObjectType.MACHINE:
             return (
-                f"{first.object_type.spec_name} {first.name} was made before, and is not in the directory: "
+                f"{first.title} was made before, and is not in the directory: "
                 "restore a backup, or write the key of a PSC that runs into server.toml as [[pinned]], and "
                 "this server gets all from there. Only if there is no other server: remove "
                 f"{marker} to begin a new enterprise"
             )
         if is_founded and not _owns(server, first.partition_id):
-            return f"the partition of {first.object_type.spec_name} {first.name} is not owned yet"
-        outcome = server.driver.change(
-            command=Command.CREATE,
-            object_type=first.object_type,
-            partition_id=first.partition_id,
-            path_name=first.name,
-            identifier=first.identifier,
-            properties=first.properties,
-        )
+            return f"the partition of {first.title} is not owned yet"
+        outcome = first.perform(server.driver)
         if is_failure(outcome.status):
-            return f"{first.object_type.spec_name} {first.name} cannot be made: {name_of(outcome.status)}"
+            return f"{first.title} cannot be made: {name_of(outcome.status)}"
     if not is_founded:
         try:
             write_atomically(marker, ["The first objects of this server were made.\n"])
@@ -139,7 +116,7 @@ def make_first_objects(server: DirectoryServer, objects: tuple[FirstObject, ...]
     return ""
 
 
-def _exists(server: DirectoryServer, first: FirstObject) -> bool:
+def _exists(server: DirectoryServer, first: RequestedChange) -> bool:
     """Return True if the directory has the object, in any partition."""
     if first.object_type is ObjectType.ENTERPRISE:
         return bool(list_objects(server.store.lookup, first.object_type, first.partition_id))

@@ -6,12 +6,12 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
 from mqdssm.drivers.outgoing import Address
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid
-from mqdssm.server.config import parse_address
+from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
 
 HOSTS_MAX: Final = 10_000
 """Addresses that are kept; further ones are refused."""
@@ -56,7 +56,7 @@ class HostTable:
             self._keep(changed)
         resolved: dict[Address, SocketAddress] = {}
         for name, address in self.addresses().items():
-            resolved |= dict.fromkeys(self._keys(name), parse_address(address))
+            resolved |= dict.fromkeys(self._keys(name), parse_socket_address(address))
         self.resolver: Final = NameResolver(resolved, machines)
 
     def addresses(self) -> dict[str, str]:
@@ -76,7 +76,7 @@ class HostTable:
             ConfigError: too many addresses, or the file cannot be written.
             ValueError: no address.
         """
-        host, name = parse_address(address), machine_name.casefold()
+        host, name = parse_socket_address(address), machine_name.casefold()
         with self._lock:
             before = self._added.get(name, {})
             if not before and len(self._added) >= HOSTS_MAX:
@@ -113,7 +113,7 @@ def _read(file: Path) -> dict[str, dict[str, str]]:
     try:
         rows = json.loads(file.read_bytes())
         for row in rows.values():
-            parse_address(row["address"])
+            parse_socket_address(row["address"])
             UUID(row.get("id", str(UUID(int=0))))
     except FileNotFoundError:
         return {}

@@ -16,9 +16,9 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final, Self
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.drivers.threads import EventCounts, WorkerThread
 from mqdssm.errors import MqdssmError, TransportError
+from mqdssm.model.socket_addresses import SocketAddress
 
 log: Final = logging.getLogger(__name__)
 

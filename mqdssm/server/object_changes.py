@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from mqdssm.drivers.replication import ReplicationDriver
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import MappingError, ObjectNotFound
@@ -45,14 +46,16 @@ _GUIDS: Final = frozenset({Computed.SITE, Computed.QUEUE_MANAGERS})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedChange:
-    """Arguments of `ReplicationDriver.change`.
+    """Change of one object that this server makes.
+
+    If another server owns the partition, it is asked to make the change.
 
     Attributes:
         command: the change.
         object_type: type of the object.
         partition_id: partition that the object belongs to.
         path_name: of a new object.
-        identifier: of an existing object; of a new one if the client has chosen it.
+        identifier: of an existing object; of a new one if it is chosen; None: any.
         properties: new values.
     """
 
@@ -62,6 +65,22 @@ class RequestedChange:
     path_name: str | None
     identifier: Guid | None
     properties: Properties
+
+    @property
+    def title(self) -> str:
+        """Type and name of a new object, for messages."""
+        return f"{self.object_type.spec_name} {self.path_name}"
+
+    def perform(self, driver: ReplicationDriver) -> ops.ObjectOutcome:
+        """Make the change, and wait for its outcome."""
+        return driver.change(
+            command=self.command,
+            object_type=self.object_type,
+            partition_id=self.partition_id,
+            path_name=self.path_name,
+            identifier=self.identifier,
+            properties=self.properties,
+        )
 
 
 def change_of(request: ObjectChangeRequest, look_up: LookUp) -> RequestedChange:

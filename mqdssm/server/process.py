@@ -15,7 +15,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
 from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
 from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import DirectoryMachines, SocketAddress
+from mqdssm.drivers.name_resolution import DirectoryMachines
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.tcp_network import TcpNetwork
@@ -23,8 +23,9 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.facade import Directory
 from mqdssm.model.guid import Guid
+from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, parse_address
+from mqdssm.server.config import ServerConfig
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.current_roles import check_identity
@@ -111,7 +112,7 @@ class ServerProcess:
             directory = Directory(session)
             hosts = self._host_table(directory)
             network = TcpNetwork(
-                parse_address(self._config.transport.listen, port_min=0),
+                parse_socket_address(self._config.transport.listen, port_min=0),
                 self._folder.numbers,
                 hosts.resolver,
                 settings=self._config.tcp_settings(),

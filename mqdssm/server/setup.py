@@ -16,6 +16,7 @@ from mqdssm.errors import (
     folder_errors,
 )
 from mqdssm.events.durable_files import write_atomically
+from mqdssm.model.socket_addresses import parse_socket_address
 from mqdssm.server.config import (
     PinnedSection,
     ServerConfig,
@@ -23,7 +24,6 @@ from mqdssm.server.config import (
     StoreSection,
     TransportSection,
     encoded_keys,
-    parse_address,
 )
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, problem_of
@@ -135,8 +135,8 @@ def _draft(
         _server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
     except ValidationError as error:
         raise ConfigError(problem_of(error)) from None
-    address = parse_address(listen, port_min=0)
-    if address.host in {"0.0.0.0", "::"} or not address.port:  # noqa: S104  refused
+    address = parse_socket_address(listen, port_min=0)
+    if address.is_anywhere or not address.port:
         raise ConfigError("give an address and port to listen on by which the other servers reach this one")
     return request
 

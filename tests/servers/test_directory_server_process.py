@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from support.replication.queue_managers import wait_until
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
     ConfigError,
@@ -28,6 +27,7 @@ from mqdssm.errors import (
     TransportError,
 )
 from mqdssm.model.elements import Queue
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server.backup import DIRECTORY, back_up, restore
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient

@@ -62,8 +62,7 @@ def receive(
     with ending() as end, manager:
         private_queue = manager.open(queue)
         end.stops(private_queue.close)
-        host, listening_port = manager.listens_on or address
-        run.output.note(f"listening on {host}:{listening_port}: Ctrl-C ends it")
+        run.output.note(f"listening on {manager.listens_on or address}: Ctrl-C ends it")
         received = 0
         while received != count:
             with private_queue.receiving() as message:  # removed when it is printed

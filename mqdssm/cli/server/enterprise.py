@@ -38,6 +38,13 @@ CaFile = Annotated[
 ]
 
 
+def _answer(run: CommandRun, config_file: Path) -> None:
+    """Print the configuration file of a new server, and the command to start it."""
+    run.output.answer(
+        {"config": str(config_file)}, f"made {config_file}", f"Start the server: mqdssm serve {config_file}"
+    )
+
+
 class AddedRole(StrEnum):
     """Role of a directory server that is added."""
 
@@ -83,9 +90,7 @@ def init(
         config_file = make_pec(
             folder.absolute(), enterprise=name, site=site, machine_name=machine, listen=listen, store=store
         )
-    run.output.answer(
-        {"config": str(config_file)}, f"made {config_file}", f"Start the server: mqdssm serve {config_file}"
-    )
+    _answer(run, config_file)
 
 
 command_app(
@@ -123,9 +128,7 @@ def add_server(
             machine_name=machine,
             listen=listen,
         )
-    run.output.answer(
-        {"config": str(config_file)}, f"made {config_file}", f"Start the server: mqdssm serve {config_file}"
-    )
+    _answer(run, config_file)
 
 
 command_app(

@@ -31,6 +31,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     file. With -o json each line is a document: the event "ready" says that it works, "note" has a text for
     operators. Warnings go to the standard error output, with -o json as documents, too.
     """
+    from mqdssm.model.socket_addresses import SocketAddress
     from mqdssm.server.config import ServerConfig
     from mqdssm.server.folder import DirectoryServerFolder
     from mqdssm.server.process import ServerProcess
@@ -47,19 +48,19 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
         else:
             run.output.note(text)
 
-    def tell(host: str, port: int) -> None:
+    def tell(address: SocketAddress) -> None:
         if run.output.is_json:
-            event = {"event": "ready", "role": role, "listen": f"{host}:{port}"}
+            event = {"event": "ready", "role": role, "listen": str(address)}
             _print(run, json.dumps(event))
         else:
             name = config.server.machine_name
-            _print(run, f"{name}, {role} of {config.server.site}, works and listens on {host}:{port}")
+            _print(run, f"{name}, {role} of {config.server.site}, works and listens on {address}")
 
     process = ServerProcess(
         DirectoryServerFolder(config_file.absolute().parent),
         config,
         restored=restored,
-        on_ready=lambda address: tell(*address),
+        on_ready=tell,
         on_report=note,
     )
     with ending(GRACE_S) as end:

@@ -12,12 +12,13 @@ from typing import Any
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.outgoing import Address
 from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.socket_addresses import SocketAddress
 from support.replication.queue_managers import START, Clock, guid_of, key_of, sender_of
 
 QUICK = TcpSettings(

@@ -7,12 +7,13 @@ import pytest
 from support.replication.queue_managers import guid_of, nack, received, signed, wait_until
 from support.replication.tcp_machines import QUICK, TcpMachines
 
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.queue_manager import QueueManagerSettings
 from mqdssm.drivers.tcp_network import TcpNetwork
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import TransportError
 from mqdssm.model.names import parse_format_name
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import (
     INFINITE,
     Acknowledgements,

@@ -14,10 +14,10 @@ from support.replication.queue_managers import guid_of, received, signed, wait_u
 from support.replication.tcp_machines import QUICK, CuttingProxy, TcpMachines
 from support.session.raw_client import BASE, SIGNATURE, RawClient, packet, user_packet
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.model.names import parse_format_name
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import (
     INFINITE,
     Acknowledgements,

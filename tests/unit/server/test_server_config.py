@@ -8,12 +8,12 @@ import pytest
 from pydantic import ValidationError
 from support.replication.queue_managers import key_of
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
-from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, ServerSection, encoded_keys, parse_address
+from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
+from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, ServerSection, encoded_keys
 
 MACHINE = "11111111-2222-3333-4444-555555555555"
 MINIMAL = f"""
@@ -165,52 +165,9 @@ def test_seconds_that_no_timer_can_have(tmp_path, seconds):
         read(tmp_path, f"{MINIMAL}\n[timers]\nintersite_s = {seconds}")
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("10.0.0.5", SocketAddress("10.0.0.5", 1801)),
-        ("pec.example.com:11801", SocketAddress("pec.example.com", 11801)),
-        ("[2001:db8::1]", SocketAddress("2001:db8::1", 1801)),
-        ("[2001:db8::1]:7", SocketAddress("2001:db8::1", 7)),
-    ],
-)
-def test_addresses(text, address):
-    assert parse_address(text) == address
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "::1",
-        "::1:1801",
-        "2001:db8::1",
-        "[::1",
-        "::1]",
-        "[]:1",
-        "[10.0.0.5]:1",
-        "[a]:1",
-        "a b",
-        "a b:1",
-        "a:1 ",
-        "a\n",
-        "a\0b:1",
-        "a:",
-        ":1",
-        "a:0",
-        "a:65536",
-        "a:1_0",
-        "a:\u0661",
-    ],
-)
-def test_what_is_no_address(text):
-    with pytest.raises(ValueError, match=r"is no address, as 127\.0\.0\.1:1801 or \[2001:db8::1\]:1801"):
-        parse_address(text)
-
-
 def test_the_system_may_choose_the_port_to_listen_on(tmp_path):
     config = read(tmp_path, MINIMAL.replace("127.0.0.1:11802", "[::1]:0"))
-    assert parse_address(config.transport.listen, port_min=0) == SocketAddress("::1", 0)
+    assert parse_socket_address(config.transport.listen, port_min=0) == SocketAddress("::1", 0)
     with pytest.raises(ConfigError, match=r"transport\.hosts\.PEC01: 'pec:0' is no address"):
         read(tmp_path, f"{MINIMAL}\n[transport.hosts]\nPEC01 = 'pec:0'")
 

@@ -14,7 +14,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.config import ServerSection
-from mqdssm.server.first_objects import FirstObject, first_objects, make_first_objects
+from mqdssm.server.first_objects import first_objects, make_first_objects
+from mqdssm.server.object_changes import RequestedChange
 from mqdssm.testing.memory_store.store import MemoryStore
 
 
@@ -25,7 +26,7 @@ def enterprise() -> Iterator[Enterprise]:
     made.close()
 
 
-def objects_of_pec() -> tuple[FirstObject, ...]:
+def objects_of_pec() -> tuple[RequestedChange, ...]:
     section = ServerSection(
         machine_name="PEC",
         machine_id=guid_of("PEC").uuid,

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.errors import ConfigError
 from mqdssm.model.guid import Guid
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server.hosts import HOSTS_MAX, HostTable
 
 MACHINE, OTHER = UUID(int=7), UUID(int=8)

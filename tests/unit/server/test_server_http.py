@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replication.queue_managers import wait_until
 
-from mqdssm.drivers.name_resolution import SocketAddress
 from mqdssm.errors import ConfigError, TransportError
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server import http_server
 from mqdssm.server.http_server import HttpReply, HttpServer, RefusedRequestError, Request, is_own_host
 

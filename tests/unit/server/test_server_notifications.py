@@ -11,13 +11,14 @@ import pytest
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.tcp_network import TcpNetwork
 from mqdssm.drivers.transport import NOTIFICATION, Inbox
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.folder import DirectoryServerFolder
