@@ -327,7 +327,7 @@ MUTATIONS = (
     Mutation("sweep is forgotten", 31, store=ForgetsSweep),
     Mutation("sweep deletes new objects", 11, store=SweepsNew),
     Mutation("a change is said to be applied", 1, store=SaysTooMuch),
-    Mutation("purges three numbers more", 12, store=PurgesTooMuch),
+    Mutation("purges three numbers more", 500_007, store=PurgesTooMuch),
     Mutation("recovery overlooks tombstones", 514, store=OverlooksTombstones),
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
@@ -347,7 +347,9 @@ MUTATIONS = (
         ),
     ),
     Mutation("forgets what it executed", 3, patches=((requests, "_keep_outcome", lambda *_: None),)),
-    Mutation("answers after its start", 30, patches=((requests, "begin_quiet_time", lambda _server: None),)),
+    Mutation(
+        "answers after its start", 500_052, patches=((requests, "begin_quiet_time", lambda _server: None),)
+    ),
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end_request", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
@@ -362,7 +364,7 @@ MUTATIONS = (
         ),
     ),
     Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
-    Mutation("a full disk is no reason to ask again", 500_184, store=SaysFullIsDone),
+    Mutation("a full disk is no reason to ask again", 500_000, store=SaysFullIsDone),
 )
 
 

@@ -64,4 +64,6 @@ REGRESSIONS = {
     708_406: "a server's key was replaced by a request that it had passed on in its own name",
     720_339: "no defect of a server: a new PSC knew only a former PEC, which was removed with its site",
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
+    709_675: "who had asked a server that had not started yet ignored its numbers, and waited for the timer",
+    709_386: "a PSC that had been a BSC of a hostile one had its site changed every 30 seconds, for ever",
 }

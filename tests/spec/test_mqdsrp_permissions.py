@@ -9,6 +9,7 @@ from support.replication.lying_servers import (
     SITE2,
     asks,
     everything,
+    kept,
     request,
     results,
     says,
@@ -121,3 +122,33 @@ def test_roles_and_keys_are_changed_by_those_whom_they_concern(what, liar) -> No
 def test_what_servers_say_of_themselves_is_taken(asker, owner, change) -> None:
     net = world()
     assert results(says(net, asker, owner, request(asker, change))) == [OK]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+@pytest.mark.parametrize(
+    ("asker", "owner", "change"),
+    [
+        ("PSC2", "PEC", asks(PEC_PARTITION_ID, Command.UPDATE, ((Propid.S_PSC, "PSC2"),), path_name="Site2")),
+        ("BSC2", "PSC2", asks(SITE2, Command.UPDATE, ((Propid.QM_PATHNAME, "BSC2"),), path_name="BSC2")),
+    ],
+)
+def test_a_name_that_an_object_has_already_gets_no_number(asker, owner, change) -> None:
+    """Decision R185: a server whose copy lags asks for its name again and again."""
+    net = world()
+    before = kept(net, owner, change.partition_id).last, everything(net)
+    for identifier in (77, 78):
+        assert results(says(net, asker, owner, request(asker, change, identifier))) == [OK]
+    net.run(LONG_S)
+    assert (kept(net, owner, change.partition_id).last, everything(net)) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+def test_another_spelling_of_a_servers_name_is_written() -> None:
+    net = world()
+    change = asks(PEC_PARTITION_ID, Command.UPDATE, ((Propid.S_PSC, "psc2"),), guid_identifier=SITE2)
+    assert results(says(net, "PSC2", "PEC", request("PSC2", change))) == [OK]
+    net.run(LONG_S)
+    assert {
+        content[SITE2][2][Propid.S_PSC]
+        for content in (net.content(name, PEC_PARTITION_ID) for name in net.hosts)
+    } == {"psc2"}

@@ -280,6 +280,21 @@ def test_a_header_tells_of_missed_changes() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_header_of_the_asked_server_repeats_a_request_without_an_answer() -> None:
+    """Decision R184: it had not started yet when it was asked, and sends its numbers when it has."""
+    server = Lone(sync_wait_s=30.0, sync_wait_max_s=600.0)
+    for _ in range(6):
+        assert kinds(server.fired(f"sync {PEC_PARTITION_ID}", after_s=600.0)) == [
+            ("SyncRequestMessage", "PEC")
+        ]
+    made = server.told(seq_number_header=header(7))
+    assert kinds(made) == [("SyncRequestMessage", "PEC")]
+    assert not timers(made)  # the timer goes on: headers do not put it off
+    assert kinds(server.answered(numbered(7, 0))) == [("SyncRequestMessage", "PEC")]
+    assert kinds(server.told(seq_number_header=header(7))) == []
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
 def test_a_header_in_another_name_is_dropped() -> None:
     server = Lone()
     made = server.told(seq_number_header=header(7, name="PEC"), sender="Mallory")

@@ -30,6 +30,9 @@ def receive(
             yield from server.save(partition, allowed_purge=numbers.purged_seq_number)
         if is_behind and trust.is_from(server, sender, record.authority_name):
             _send_number(server, partition, sender)
+        is_news = numbers.last_seq_number > partition.last
+        if is_news and partition.tries and key_of(sender) == key_of(server.upstream(partition)):
+            sync_requests.repeat(server, partition)
     yield from receive_claim(server, partition, numbers.last_seq_number, sender)
 
 
@@ -85,7 +88,7 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
         if may_ask and not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False
-        sync_requests.send(server, partition, is_redirected=was_asking)
+        sync_requests.send(server, partition, keeps_timer=was_asking)
         return
     sync_requests.send(server, partition)
     _ask_pec(server)

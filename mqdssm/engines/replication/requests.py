@@ -10,10 +10,10 @@ from typing import Final
 from mqdssm.engines.replication import authority, purging
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, PropagateChange
 from mqdssm.engines.replication.change_request import ChangeRequest
-from mqdssm.engines.replication.jobs import Job
+from mqdssm.engines.replication.jobs import Job, read_object
 from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.engines.replication.outcomes import RequestKey
-from mqdssm.engines.replication.properties import IDENTIFIERS, get_guid, type_of, with_identifier
+from mqdssm.engines.replication.properties import IDENTIFIERS, get_guid, get_value, type_of, with_identifier
 from mqdssm.engines.replication.state import (
     REQUEST_TIMEOUT_S,
     Partition,
@@ -179,9 +179,33 @@ def receive(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
     elif requested is None:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR)
+    elif (yield from _is_named_already(server, partition, requested)):
+        outcome = ObjectOutcome(status=Hresult.MQ_OK)
     else:
         outcome = yield from authority.execute(server, partition, requested)
     answer_request(server, message, outcome.status, sender)
+
+
+def _is_named_already(server: ReplicaState, partition: Partition, requested: ChangeRequest) -> Job[bool]:
+    """Return True if an object has the requested name already (decision R185).
+
+    A server repeats such a request until its own copy of the object has the name.
+    """
+    if requested.command is not msg.Command.UPDATE or len(requested.properties) != 1:
+        return False
+    ((propid, name),) = requested.properties
+    if propid not in {Propid.S_PSC, Propid.QM_PATHNAME}:
+        return False
+    stored_object = yield from read_object(
+        requested.object_type,
+        path_name=requested.path_name,
+        identifier=requested.identifier,
+        partition_id=partition.id,
+    )
+    if stored_object.identifier is None or get_value(stored_object.properties or (), propid) != name:
+        return False
+    site = server.partitions.get(stored_object.identifier)
+    return site is None or site.record.authority_name == name  # else the PEC has to follow the new object
 
 
 def is_known_request(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str) -> bool:

@@ -29,17 +29,17 @@ def _timer_of(partition_id: Guid) -> Timer:
     return Timer(TimerPurpose.SYNC, str(partition_id))
 
 
-def send(server: ReplicaState, partition: Partition, *, is_redirected: bool = False) -> None:
+def send(server: ReplicaState, partition: Partition, *, keeps_timer: bool = False) -> None:
     """Send Sync Request (3.3.7.3), unless one is under way.
 
-    A redirected request keeps the timer of the request that it replaces, or reports would put it off (R166).
+    A request because of a report keeps the timer of the one that it replaces, or reports would put it off.
     """
     record = partition.record
     if partition.is_asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
     partition.is_asking = True
     partition.asked_from = partition.last
-    if not is_redirected:
+    if not keeps_timer:
         _start_timer(server, partition)
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
@@ -55,6 +55,16 @@ def send(server: ReplicaState, partition: Partition, *, is_redirected: bool = Fa
         requester_name=server.name,
     )
     server.send(upstream, message, acks=True)
+
+
+def repeat(server: ReplicaState, partition: Partition) -> None:
+    """Send the request that is under way once more.
+
+    The server that was asked was silent, and is back (decision R184).
+    """
+    if partition.is_asking:
+        partition.is_asking = False
+        send(server, partition, keeps_timer=True)
 
 
 def send_if_needed(server: ReplicaState, partition: Partition) -> None:

@@ -63,11 +63,11 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
     Generation.ALL: (
-        *(230_026, 310_010, 310_092, 320_074, 500_184),
+        *(230_026, 310_010, 310_092, 320_074),
         *(700_381, 702_224, 702_442, 703_254, 705_550, 705_662, 706_484, 710_022, 711_827, 711_850),
     ),
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
-    Generation.SHORT: (708_406, 715_699, 718_640, 720_339),
+    Generation.SHORT: (500_000, 500_007, 500_052, 708_406, 709_386, 709_675, 715_699, 718_640, 720_339),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
