@@ -48,7 +48,7 @@ class NotificationDriver(EngineDriver[do.Event]):
         clock: seconds since 1970 that never go backwards.
 
     Attributes:
-        counts: what was dropped, or noted by the engine.
+        counts: messages and changes of the own state, and what was dropped, or noted by the engine.
         subscriptions: who is told of changes.
         known: set when the whole state was read from the directory for the first time.
 
@@ -76,7 +76,7 @@ class NotificationDriver(EngineDriver[do.Event]):
         self.performers.update(
             {
                 do.PerformRead: self._read,
-                do.Tell: lambda action: self.subscriptions.publish((action.event,)),
+                do.Tell: self._tell,
                 do.StateRead: lambda _: self.known.set(),
             }
         )
@@ -108,6 +108,11 @@ class NotificationDriver(EngineDriver[do.Event]):
     def queues(self) -> tuple[OwnedQueue, ...]:
         """Own public queues, as they were last read; from any thread."""
         return tuple(self._engine.state.queues.values())
+
+    @property
+    def is_alive(self) -> bool:
+        """True while the thread works: not before `start`, nor after an end or a defect."""
+        return self._thread.is_alive
 
     def refresh(self) -> None:
         """Request that all own objects are read again soon.
@@ -170,6 +175,7 @@ class NotificationDriver(EngineDriver[do.Event]):
         except DecodeError as error:
             self._drop("cannot be decoded", str(error))
             return None
+        self.counts.add(f"received: version {notification.version}")
         return do.NotificationReceived(
             notification=notification,
             size=len(message.body),
@@ -183,6 +189,10 @@ class NotificationDriver(EngineDriver[do.Event]):
         super().take(event)
         while self._results:
             super().take(self._results.pop())
+
+    def _tell(self, action: do.Tell) -> None:
+        self.counts.add(type(action.event).__name__)
+        self.subscriptions.publish((action.event,))
 
     def _read(self, action: do.PerformRead) -> None:
         result = self._reader.perform(action.operation)

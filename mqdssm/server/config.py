@@ -30,6 +30,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from mqdssm.directory.log_in import Authentication, TlsMode
 from mqdssm.drivers.keyring import TrustedSender
 from mqdssm.drivers.tcp_network import TcpSettings
+from mqdssm.engines.notification.settings import INTERVAL_S, SETTLE_S
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
@@ -277,10 +278,16 @@ class NotificationSection(_Section):
         send: True to send them; one server of the enterprise is enough (decision T63).
         version: 2, after which receivers read the object; 1 as MSMQ's directory servers, for which each
             object must have a security descriptor.
+        receive: True to receive those about the server's own machine.
+        settle_s: seconds for which the first one that is received waits for others.
+        interval_s: seconds between two times at which received ones are processed.
     """
 
     send: bool = False
     version: NotificationVersion = NotificationVersion.BODY
+    receive: bool = False
+    settle_s: float = Field(default=SETTLE_S, ge=0, le=TIMER_S_MAX)
+    interval_s: float = Field(default=INTERVAL_S, ge=0, le=TIMER_S_MAX)
 
 
 class ServerConfig(BaseSettings):

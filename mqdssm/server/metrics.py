@@ -15,7 +15,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from mqdssm.drivers.measurements import DURATION_LIMITS_S
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.safe_text import visible
-from mqdssm.server.snapshot import NeighborSnapshot, PartitionSnapshot, ServerSnapshot, Severity
+from mqdssm.server.snapshot import (
+    NeighborSnapshot,
+    OwnObjectsSnapshot,
+    PartitionSnapshot,
+    ServerSnapshot,
+    Severity,
+)
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 """Content type of `metrics_text`."""
@@ -45,6 +51,7 @@ class _Collector:
         yield from _server(snapshot)
         yield from _partitions(snapshot.partitions)
         yield from _neighbors(snapshot)
+        yield from _own_objects(snapshot.own_objects)
         yield from _transport(snapshot)
         yield from _store(snapshot)
         yield from _counts(snapshot)
@@ -197,6 +204,20 @@ def _neighbors(snapshot: ServerSnapshot) -> Iterator[Metric]:
 def _neighbor_labels(neighbor: NeighborSnapshot) -> Mapping[str, str]:
     role = "BSC" if neighbor.is_bsc else "PSC"
     return {"neighbor": neighbor.machine_name, "site": neighbor.site_name, "role": role}
+
+
+def _own_objects(own_objects: OwnObjectsSnapshot | None) -> Iterator[Metric]:
+    """Yield metrics of the own machine's objects; none without notifications."""
+    if own_objects is None:
+        return
+    yield _gauge(
+        "notifications_received",
+        "1 while change notifications are received.",
+        (),
+        [({}, own_objects.is_receiving)],
+    )
+    yield _gauge("own_objects_known", "1 if the own objects were read.", (), [({}, own_objects.is_known)])
+    yield _gauge("own_queues", "Public queues of the own machine.", (), [({}, own_objects.queues)])
 
 
 def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:

@@ -9,7 +9,7 @@ from typing import Final, Self
 from mqdssm.drivers.notifier import Notifier
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import Transport
-from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.drivers.watch_feed import LocalReceiver, WatchFeed
 from mqdssm.engines.notification.settings import SenderSettings
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.facade import Directory
@@ -34,6 +34,7 @@ class NotificationThread:
         transport: its queue manager.
         version: of the messages.
         state: file of the watch.
+        receiver: the server's own one, which is told what the watch sees; None: there is none.
         on_report: called with what an operator should know, once for each reason.
     """
 
@@ -44,12 +45,12 @@ class NotificationThread:
         *,
         version: NotificationVersion,
         state: Path,
+        receiver: LocalReceiver | None = None,
         on_report: Callable[[str], object] = lambda _text: None,
     ) -> None:
         self._directory, self._state, self._on_report = directory, state, on_report
-        self._notifier: Final = Notifier(
-            transport, SenderSettings(identifier=transport.identifier, version=version)
-        )
+        notifier = Notifier(transport, SenderSettings(identifier=transport.identifier, version=version))
+        self._feed: Final = WatchFeed(directory, receiver=receiver, notifier=notifier)
         self._stopping: Final = Event()
         self._lock: Final = Lock()
         self._watch: Watch | None = None
@@ -81,9 +82,11 @@ class NotificationThread:
 
     def _follow(self) -> None:
         """Notify owners until the watch is stopped or fails."""
-        with self._directory.watch(Queue, QueueManager, state=self._state, all_writes=True) as watch:
+        with self._directory.watch(
+            Queue, QueueManager, state=self._state, all_writes=True, on_ready=self._feed.ready
+        ) as watch:
             with self._lock:
                 self._watch = watch
                 if self._stopping.is_set():
                     return
-            WatchFeed(self._directory, notifier=self._notifier).run(watch)
+            self._feed.run(watch)

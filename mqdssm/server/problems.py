@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqdssm.model.replication import PurgeState
-from mqdssm.server.snapshot import NeighborSnapshot, PartitionSnapshot, Problem, Severity, StoreSnapshot
+from mqdssm.server.snapshot import (
+    NeighborSnapshot,
+    OwnObjectsSnapshot,
+    PartitionSnapshot,
+    Problem,
+    Severity,
+    StoreSnapshot,
+)
 
 BSC_SILENT_INTERVALS: Final = 2
 """Intervals of acknowledgements after which a silent BSC is a problem: a single message may get lost."""
@@ -17,6 +24,7 @@ def problems_of(
     store: StoreSnapshot,
     partitions: Iterable[PartitionSnapshot],
     neighbors: Iterable[NeighborSnapshot],
+    own_objects: OwnObjectsSnapshot | None = None,
     bsc_ack_s: float,
 ) -> tuple[Problem, ...]:
     """Find the problems of a server, the worst first.
@@ -26,17 +34,20 @@ def problems_of(
         store: its directory.
         partitions: its partitions.
         neighbors: its neighbours.
+        own_objects: what it knows by notifications; None if it receives none.
         bsc_ack_s: interval of the acknowledgements of BSCs in seconds.
     """
     problems = [
-        *_of_server(store, is_working=is_working),
+        *_of_server(store, own_objects, is_working=is_working),
         *(problem for partition in partitions for problem in _of_partition(partition)),
         *(problem for neighbor in neighbors for problem in _of_neighbor(neighbor, bsc_ack_s)),
     ]
     return tuple(sorted(problems, key=lambda problem: _RANK[problem.severity]))
 
 
-def _of_server(store: StoreSnapshot, *, is_working: bool) -> Iterator[Problem]:
+def _of_server(
+    store: StoreSnapshot, own_objects: OwnObjectsSnapshot | None, *, is_working: bool
+) -> Iterator[Problem]:
     if not is_working:
         yield Problem(
             severity="error", subject="server", text="it has stopped: its log has the reason; start it again"
@@ -44,6 +55,9 @@ def _of_server(store: StoreSnapshot, *, is_working: bool) -> Iterator[Problem]:
     if not store.is_reachable:
         text = f"the directory cannot be reached, and changes wait for it: {store.problem}"
         yield Problem(severity="error", subject="store", text=text)
+    if own_objects is not None and not own_objects.is_receiving:
+        text = "no change notifications are received: the log has the reason; start the server again"
+        yield Problem(severity="warning", subject="notification", text=text)
 
 
 def _of_partition(partition: PartitionSnapshot) -> Iterator[Problem]:

@@ -36,6 +36,7 @@ from mqdssm.server.hosts import HostTable
 from mqdssm.server.http_server import HttpServer
 from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
+from mqdssm.server.own_objects import OwnChange, OwnObjects
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.store.ldap import LdapStore, Owner
@@ -65,6 +66,7 @@ class ServerProcess:
         restored: True for the one start after a backup was restored (decision R70).
         on_ready: called with the address that it listens on when it works.
         on_report: called with what an operator should know, as that the directory cannot be reached.
+        on_own_change: called with changes of the own machine's objects, if `[notification]` has `receive`.
     """
 
     def __init__(
@@ -75,9 +77,10 @@ class ServerProcess:
         restored: bool = False,
         on_ready: Callable[[SocketAddress], object] = lambda _address: None,
         on_report: Callable[[str], object] = lambda _text: None,
+        on_own_change: Callable[[OwnChange], object] = lambda _change: None,
     ) -> None:
         self._folder, self._config, self._restored = folder, config, restored
-        self._on_ready, self._on_report = on_ready, on_report
+        self._on_ready, self._on_report, self._on_own_change = on_ready, on_report, on_own_change
         self._stopping: Final = Event()
         self._server: DirectoryServer | None = None
 
@@ -131,7 +134,13 @@ class ServerProcess:
             self._server = server
             if self._stopping.is_set():
                 return
-            reader = SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
+            own_objects = self._receive_notifications(closing, directory, server)
+            reader = SnapshotReader(
+                server,
+                sessions=network.sessions,
+                transport_counts=network.counts,
+                own_objects=own_objects,
+            )
             self._open_local_port(closing, reader)
             admission = Admission(server, self._config, key.public_keys(), hosts)
             service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
@@ -141,7 +150,7 @@ class ServerProcess:
             if self._stopping.is_set():
                 return
             self._answer_searches(closing, directory)
-            self._notify_owners(closing, directory, server)
+            self._notify_owners(closing, directory, server, own_objects)
             self._on_ready(network.address)
             notify_manager("READY=1")
             while not self._stopping.wait(ALIVE_S) and server.is_alive and control.is_alive:
@@ -206,8 +215,28 @@ class ServerProcess:
                 )
             )
 
-    def _notify_owners(self, closing: ExitStack, directory: Directory, server: DirectoryServer) -> None:
-        """Notify the owners of changed objects, if `[notification]` says so."""
+    def _receive_notifications(
+        self, closing: ExitStack, directory: Directory, server: DirectoryServer
+    ) -> OwnObjects | None:
+        """Receive notifications about the own machine, if `[notification]` says so."""
+        section = self._config.notification
+        if not section.receive:
+            return None
+        return closing.enter_context(
+            OwnObjects(directory, server.queue_manager, section=section, on_change=self._on_own_change)
+        )
+
+    def _notify_owners(
+        self,
+        closing: ExitStack,
+        directory: Directory,
+        server: DirectoryServer,
+        own_objects: OwnObjects | None,
+    ) -> None:
+        """Notify the owners of changed objects, if `[notification]` says so.
+
+        The watch for that also tells the own receiver what it sees.
+        """
         notification = self._config.notification
         if notification.send:
             closing.enter_context(
@@ -216,6 +245,7 @@ class ServerProcess:
                     server.queue_manager,
                     version=notification.version,
                     state=self._folder.notified,
+                    receiver=None if own_objects is None else own_objects.driver,
                     on_report=self._on_report,
                 )
             )

@@ -15,6 +15,8 @@ from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.session.timers import SessionState
 
 Severity = Literal["info", "warning", "error"]
+ServerPart = Literal["replication", "notification", "queue manager", "transport"]
+"""Part of a server that counts events."""
 
 
 class _Part(BaseModel):
@@ -186,7 +188,7 @@ class EventCount(_Part):
         count: the number.
     """
 
-    part: Literal["replication", "queue manager", "transport"]
+    part: ServerPart
     event: str
     count: int
 
@@ -228,6 +230,24 @@ class StoreSnapshot(_Part):
     failures: int
     problem: str
     operations: tuple[OperationSnapshot, ...]
+
+
+class OwnObjectsSnapshot(_Part):
+    """Copy of the server's own queue manager and queues, kept by notifications.
+
+    Attributes:
+        is_receiving: False after the receiver was stopped by a defect.
+        is_known: True if the own objects were read once.
+        queues: number of own public queues.
+        queue_manager_quota: of all own queues, in the unit of the directory.
+        journal_quota: kilobytes of the own journal.
+    """
+
+    is_receiving: bool
+    is_known: bool
+    queues: int
+    queue_manager_quota: int
+    journal_quota: int
 
 
 class NoteSnapshot(_Part):
@@ -280,6 +300,7 @@ class ServerSnapshot(_Part):
         partitions: by identifier.
         neighbors: by name.
         sites: known sites, by name.
+        own_objects: copy of the server's own objects; None if no notifications are received.
         sessions: sessions with other queue managers.
         queues: local and outgoing queues.
         messages: numbers of messages by type and outcome.
@@ -302,6 +323,7 @@ class ServerSnapshot(_Part):
     partitions: tuple[PartitionSnapshot, ...]
     neighbors: tuple[NeighborSnapshot, ...]
     sites: tuple[SiteSnapshot, ...]
+    own_objects: OwnObjectsSnapshot | None = None
     sessions: tuple[SessionSnapshot, ...]
     queues: tuple[QueueSnapshot, ...]
     messages: tuple[MessageCount, ...]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final
 
 import mqdssm
 from mqdssm.drivers.directory_server import DirectoryServer
@@ -14,6 +14,7 @@ from mqdssm.engines.replication.status import NeighborStatus, PartitionStatus
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.known_sites import KnownSites, ListedSite
+from mqdssm.server.own_objects import OwnObjects
 from mqdssm.server.problems import problems_of
 from mqdssm.server.snapshot import (
     AcknowledgementSnapshot,
@@ -25,6 +26,7 @@ from mqdssm.server.snapshot import (
     OperationSnapshot,
     PartitionSnapshot,
     QueueSnapshot,
+    ServerPart,
     ServerSnapshot,
     SessionSnapshot,
     SiteSnapshot,
@@ -39,6 +41,7 @@ class SnapshotReader:
         server: the server.
         sessions: returns the sessions of its queue manager (`TcpNetwork.sessions`).
         transport_counts: what the carrier of its queue manager counts.
+        own_objects: its receiver of change notifications; None: there is none.
         clock: seconds since 1970.
     """
 
@@ -48,10 +51,11 @@ class SnapshotReader:
         *,
         sessions: Callable[[], Sequence[SessionStatus]] = tuple,
         transport_counts: EventCounts | None = None,
+        own_objects: OwnObjects | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._server, self._sessions, self._clock = server, sessions, clock
-        self._transport_counts = transport_counts
+        self._transport_counts, self._own_objects = transport_counts, own_objects
         self._known: Final = KnownSites(server.store.lookup)
         self._started_at: Final = _moment(clock())
 
@@ -75,6 +79,7 @@ class SnapshotReader:
         partitions = tuple(map(self._partition, status.partitions))
         neighbors = tuple(self._neighbor(neighbor, unreachable) for neighbor in status.neighbors)
         store, is_working = self._store(), server.is_alive
+        own_objects = None if self._own_objects is None else self._own_objects.snapshot()
         return ServerSnapshot(
             version=mqdssm.__version__,
             machine_name=status.machine_name,
@@ -90,22 +95,16 @@ class SnapshotReader:
             partitions=partitions,
             neighbors=neighbors,
             sites=tuple(map(self._site, self._known.sites())),
+            own_objects=own_objects,
             sessions=sessions,
-            queues=tuple(
-                QueueSnapshot(
-                    name=queue.name,
-                    is_outgoing=queue.is_outgoing,
-                    messages=queue.messages,
-                    octets=queue.octets,
-                )
-                for queue in server.queue_manager.queues()
-            ),
+            queues=self._queues(),
             messages=tuple(
                 MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
                 for kind, count in sorted(server.driver.messages.seen().items())
             ),
             events=(
                 *_events("replication", server.driver.counts),
+                *_events("notification", None if self._own_objects is None else self._own_objects.counts),
                 *_events("queue manager", server.queue_manager.counts),
                 *_events("transport", self._transport_counts),
             ),
@@ -115,8 +114,20 @@ class SnapshotReader:
                 store=store,
                 partitions=partitions,
                 neighbors=neighbors,
+                own_objects=own_objects,
                 bsc_ack_s=settings.bsc_ack_s,
             ),
+        )
+
+    def _queues(self) -> tuple[QueueSnapshot, ...]:
+        return tuple(
+            QueueSnapshot(
+                name=queue.name,
+                is_outgoing=queue.is_outgoing,
+                messages=queue.messages,
+                octets=queue.octets,
+            )
+            for queue in self._server.queue_manager.queues()
         )
 
     def _partition(self, partition: PartitionStatus) -> PartitionSnapshot:
@@ -185,6 +196,9 @@ class SnapshotReader:
         )
 
     def _notes(self) -> tuple[NoteSnapshot, ...]:
+        own_objects = self._own_objects
+        received = () if own_objects is None else own_objects.driver.notes.latest()
+        notes = (*self._server.driver.notes.latest(), *received)
         return tuple(
             NoteSnapshot(
                 at=_moment(note.at),
@@ -193,7 +207,7 @@ class SnapshotReader:
                 is_warning=note.is_warning,
                 count=note.count,
             )
-            for note in self._server.driver.notes.latest()
+            for note in sorted(notes, key=lambda note: -note.at)
         )
 
 
@@ -207,9 +221,7 @@ def _session(session: SessionStatus) -> SessionSnapshot:
     )
 
 
-def _events(
-    part: Literal["replication", "queue manager", "transport"], counts: EventCounts | None
-) -> tuple[EventCount, ...]:
+def _events(part: ServerPart, counts: EventCounts | None) -> tuple[EventCount, ...]:
     seen = {} if counts is None else counts.seen()
     return tuple(EventCount(part=part, event=name, count=count) for name, count in sorted(seen.items()))
 

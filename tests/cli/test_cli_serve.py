@@ -1,6 +1,7 @@
 """``mqdssm enterprise`` and ``mqdssm serve``: directory servers as processes, each with its own slapd."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -81,10 +82,18 @@ def test_an_enterprise_of_three_processes(alone, tmp_path, ending):
             wait_for(alone, pec, lambda parts: parts.get(site, {}).get("last_number") == 1)
             further = ("--role", "bsc", "--machine", "BSC01", "--site", "Paris", "--listen", free_address())
             made(alone, bsc, "add-server", str(bsc), *further, *through[psc])
-            with serving(bsc):
+            with (bsc / "server.toml").open("a") as file:
+                file.write("\n[notification]\nsend = true\nreceive = true\n")
+            with serving(bsc) as bsc_process:
                 wait_for(alone, bsc, lambda parts: parts.get(site, {}).get("last_number") == 2)
                 queue = ("queue", r"Pathname=BSC01\orders", "Label=Orders")
                 alone("create", *queue, "--server", str(bsc / "control.sock"))
+                assert bsc_process.stdout is not None
+                events = map(json.loads, bsc_process.stdout)
+                created = next(event for event in events if event["event"] == "queue_created")
+                assert created["name"] == r"bsc01\orders"
+                shown = alone("status", "--server", str(bsc / "control.sock")).stdout
+                assert re.search(r"own queues\s+1\b", shown)
             psc_process.send_signal(ending)
             psc_process.wait(WAIT_S)
         with serving(psc), serving(bsc):

@@ -67,11 +67,13 @@ def _show(output: "Output", snapshot: "ServerSnapshot", *, watch: bool) -> None:
         else:
             output.document(document)
         return
+    own = snapshot.own_objects
     output.pairs(
         (
             ("server", f"{snapshot.machine_name}, {snapshot.role.value} of {snapshot.site_name or '?'}"),
             ("running since", f"{snapshot.started_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("directory", "reachable" if snapshot.store.is_reachable else snapshot.store.problem),
+            *((("own queues", f"{own.queues}{'' if own.is_known else ' so far'}"),) if own else ()),
         )
     )
     output.line("")

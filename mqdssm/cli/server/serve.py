@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from mqdssm.cli import logs
 from mqdssm.cli.exits import in_command_words
 from mqdssm.cli.run import CommandRun, command_app, silence, usage_problems
 from mqdssm.cli.watch.ending import ending
+
+if TYPE_CHECKING:
+    from mqdssm.server.own_objects import OwnChange
 
 GRACE_S: Final = 30.0
 """Seconds in which the server has to stop: it finishes its work, and waits for acknowledgements."""
@@ -29,7 +32,8 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
 
     Other servers reach it by the protocol of MSMQ, administrators by the socket control.sock beside the
     file. With -o json each line is a document: the event "ready" says that it works, "note" has a text for
-    operators. Warnings go to the standard error output, with -o json as documents, too.
+    operators, "queue_created" and its like are changes of the own machine (\[notification] receive).
+    Warnings go to the standard error output, with -o json as documents, too.
     """
     from mqdssm.model.socket_addresses import SocketAddress
     from mqdssm.server.config import ServerConfig
@@ -56,12 +60,20 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
             name = config.server.machine_name
             _print(run, f"{name}, {role} of {config.server.site}, works and listens on {address}")
 
+    def tell_change(change: "OwnChange") -> None:
+        if run.output.is_json:
+            event = {"event": change.event, "identifier": str(change.identifier), "name": change.name}
+            _print(run, json.dumps(event))
+        else:
+            _print(run, f"{change.event.replace('_', ' ')}: {change.name} ({change.identifier})")
+
     process = ServerProcess(
         DirectoryServerFolder(config_file.absolute().parent),
         config,
         restored=restored,
         on_ready=tell,
         on_report=note,
+        on_own_change=tell_change,
     )
     with ending(GRACE_S) as end:
         end.stops(process.stop)

@@ -16,6 +16,7 @@ from mqdssm.server.snapshot import (
     NeighborSnapshot,
     NoteSnapshot,
     OperationSnapshot,
+    OwnObjectsSnapshot,
     PartitionSnapshot,
     Problem,
     QueueSnapshot,
@@ -182,6 +183,9 @@ def snapshot_of(*, count: int = 3, hostile: str = "", **changes: Any) -> ServerS
         "store": STORE,
         "partitions": _partitions(names, ["PEC", *pscs]),
         "neighbors": (backup, *map(_psc, pscs, names[1:])),
+        "own_objects": OwnObjectsSnapshot(
+            is_receiving=True, is_known=True, queues=12, queue_manager_quota=8, journal_quota=9
+        ),
         "sites": tuple(_sites(names, pscs, bsc)),
         **_transport(pscs, hostile),
         "events": (EventCount(part="transport", event="session opened", count=9),),

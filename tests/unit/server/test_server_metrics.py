@@ -44,6 +44,14 @@ def test_the_server():
     ]
 
 
+def test_objects_of_the_own_machine():
+    found = read(snapshot_of())
+    names = ("notifications_received", "own_objects_known", "own_queues")
+    assert [found[f"mqdssm_{name}"] for name in names] == [[({}, 1)], [({}, 1)], [({}, 12)]]
+    without = read(snapshot_of(own_objects=None))
+    assert not any(f"mqdssm_{name}" in without for name in names)
+
+
 def test_a_partition():
     found = read(
         snapshot_of(

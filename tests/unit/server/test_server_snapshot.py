@@ -24,7 +24,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.known_sites import REFRESH_S, RETRY_S, SITES_AT_ONCE, KnownSites
 from mqdssm.server.problems import problems_of
-from mqdssm.server.snapshot import KnownServer, ServerSnapshot, StoreSnapshot
+from mqdssm.server.snapshot import KnownServer, OwnObjectsSnapshot, ServerSnapshot, StoreSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.testing.memory_store.store import MemoryStore
 
@@ -211,6 +211,17 @@ def found(*, partitions=(), neighbors=(), store=FINE, is_working=True) -> list[t
         is_working=is_working, store=store, partitions=partitions, neighbors=neighbors, bsc_ack_s=100
     )
     return [(problem.severity, problem.subject) for problem in problems]
+
+
+def test_a_receiver_that_has_stopped_is_a_problem():
+    """The server still replicates: it is healthy."""
+    stopped = OwnObjectsSnapshot(
+        is_receiving=False, is_known=True, queues=0, queue_manager_quota=0, journal_quota=0
+    )
+    problems = problems_of(
+        is_working=True, store=FINE, partitions=(), neighbors=(), own_objects=stopped, bsc_ack_s=1
+    )
+    assert [(problem.severity, problem.subject) for problem in problems] == [("warning", "notification")]
 
 
 def test_a_server_without_problems():

@@ -48,6 +48,7 @@ def test_the_parts_of_the_page():
     text = " ".join(" ".join(Tags(page.text).texts).split())
     assert "Directory server PEC" in text
     assert "The server works. Warnings: 1." in text
+    assert "Own queues 12" in text
     assert "2026-11-22 20:30:00 UTC, 1 d ago" in text
     assert "PSC1 PSC Site1 3 17 0 s ago fine" in section(snapshot, "neighbors")
     assert "enterprise PEC (this server) 10 1 0 fine" in section(snapshot, "partitions")
