@@ -17,9 +17,10 @@ For example::
 
 A layout is checked when it is made (at import): every field of the dataclass is laid out exactly once, every
 size and count stands before its field, every optional field has a default. Then it is compiled to Python
-source, which decodes and encodes. If that code refuses, the interpreted form of the same declaration explains
-the refusal. Lengths are strict: short, long, oversized or inconsistent data is a DecodeError, the only
-error of `decode`. Objects that cannot be encoded are the caller's mistake: a ValueError that names the field.
+source, which decodes and encodes. If that code cannot decode, the interpreted form of the same declaration
+explains the refusal. Lengths are strict: short, long, oversized or inconsistent data is a DecodeError, the
+only error of `decode`. Objects that cannot be encoded are the caller's mistake: a ValueError that names the
+field.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ from mqdssm.wire import walk
 from mqdssm.wire.codecs import finish
 from mqdssm.wire.fields import Bytes, Declared, Text16, label
 from mqdssm.wire.plan import Branch, LayoutPlan, Step, each_field, flatten_fields, make_plan
-from mqdssm.wire.source import ENCODING_FAILURES, compile_source, make_source
+from mqdssm.wire.source import compile_source, make_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,12 +101,7 @@ class Layout(Generic[T]):
             ValueError: naming the field that cannot be encoded.
             TypeError: when it is no object of this layout's class.
         """
-        try:
-            return self._write(structure)
-        except ENCODING_FAILURES:
-            pass  # the interpreted form explains it
-        walk.write(self, structure)
-        raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
+        return self._write(structure)
 
 
 def _find_bodies(steps: tuple[Step, ...]) -> dict[str, Any]:

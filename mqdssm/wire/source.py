@@ -1,14 +1,16 @@
 """Compiled form of a layout: Python source made from the plan, once, at import.
 
-The source contains the checks without explanations: the interpreted form explains a refusal.
+The code that decodes contains the checks without explanations: the interpreted form explains a refusal. The
+code that encodes names the field that cannot be encoded.
 """
 
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mqdssm.wire import fields
-from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text
+from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, pack_one
 from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names, each_field
 
 if TYPE_CHECKING:
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class RefusedError(ValueError):
-    """Refusal by compiled code; the interpreted form explains it."""
+    """Refusal by code that decodes; the interpreted form explains it."""
 
 
 ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
-"""Errors of compiled encoding for an object that cannot be encoded."""
+"""Errors of codecs for a value that cannot be encoded."""
 
 
 def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
@@ -68,10 +70,48 @@ def _read_nothing(_data: bytes, offset: int, _end: int, _section: str, _field: s
     return None, offset
 
 
-def _write_nothing(value: None) -> bytes:
-    if value is not None:
-        raise RefusedError
+def _write_nothing(_value: None) -> bytes:
     return b""
+
+
+def _refuse(section: str, name: str, problem: object) -> NoReturn:
+    """Raise a ValueError about a field: the object is the caller's mistake."""
+    raise ValueError(f"{section} {name}: {problem}") from None
+
+
+def _check_value(section: str, name: str, codec: fields.AnyCodec, value: Any) -> None:
+    """Refuse a value that its codec cannot encode."""
+    try:
+        if not isinstance(codec, Scalar):
+            writer(codec)(value)
+        elif codec.size:
+            pack_one(codec, value)
+        elif codec.dump is not None:
+            codec.dump(value)
+    except ENCODING_FAILURES as error:
+        _refuse(section, name, error)
+
+
+def _explain_slots(section: str, slots: Sequence[fields.Value | fields.Guard], values: Iterable[Any]) -> None:
+    for slot, value in zip(slots, values, strict=True):
+        _check_value(section, fields.label(slot), slot.codec, value)
+
+
+def _explain_items(section: str, step: fields.Items, items: Iterable[Any]) -> None:
+    for item in items:
+        _check_value(section, fields.label(step), step.codec, item)
+
+
+def _explain_pairs(section: str, step: fields.Keyed, pairs: Iterable[tuple[int, Any]]) -> None:
+    keys: list[int] = []
+    for key, _ in pairs:
+        if key in keys or key not in step.codecs:
+            problem = "for a second time" if key in keys else "which we do not know"
+            _refuse(section, step.spec_key or step.name, f"is {key!r}, {problem}")
+        _check_value(section, step.spec_key or step.name, step.key, key)
+        keys.append(key)
+    for key, value in pairs:
+        _check_value(section, f"{fields.label(step)} {step.key_name(key)}", step.codecs[key], value)
 
 
 def _text_form(step: fields.Text16) -> str:
@@ -91,8 +131,14 @@ class _Writer(PlanVisitor):
         """Write one line at the present depth."""
         self.lines.append("    " * self.depth + text)
 
-    def refuse_if(self, condition: str) -> None:
-        """Write a check: a line that refuses under a condition."""
+    def refuse_if(self, condition: str, _name: str = "", _problem: str = "") -> None:
+        """Write a check: a line that refuses a field under a condition.
+
+        Args:
+            condition: expression of the source.
+            _name: name of the field.
+            _problem: text with expressions in braces.
+        """
         self.line(f"if {condition}: raise RefusedError")
 
     def bind(self, kind: str, value: Any) -> str:
@@ -117,22 +163,23 @@ class _Writer(PlanVisitor):
             return f"v_{name} is not None"
         return f"v_{name}"
 
-    def check_range(self, name: str, low: int | None, high: int | None) -> None:
+    def check_range(self, number: str, low: int | None, high: int | None, name: str) -> None:
         """Write the check of an inclusive range."""
         if low is not None:
-            self.refuse_if(f"{name} < {low}")
+            self.refuse_if(f"{number} < {low}", name, f"is {{{number}}}, at least {low}")
         if high is not None:
-            self.refuse_if(f"{name} > {high}")
+            self.refuse_if(f"{number} > {high}", name, f"is {{{number}}}, at most {high}")
 
-    def check_guard(self, name: str, guard: fields.Guard) -> None:
+    def check_guard(self, number: str, guard: fields.Guard) -> None:
         """Write the check of a number that announces a field; a `Choice` checks its own."""
         if isinstance(guard, fields.Select):
             return
         if not isinstance(guard, fields.Flag):
             can_be_less = guard.low > 0 or guard.codec.code.islower()
-            self.check_range(name, guard.low if can_be_less else None, guard.high)
+            self.check_range(number, guard.low if can_be_less else None, guard.high, fields.label(guard))
         elif isinstance(guard.yes, int):
-            self.refuse_if(f"{name} != 0 and {name} != {guard.yes}")
+            problem = f"is {{{number}}}, must be 0 or {guard.yes}"
+            self.refuse_if(f"{number} != 0 and {number} != {guard.yes}", fields.label(guard), problem)
 
 
 class _ReadWriter(_Writer):
@@ -194,13 +241,13 @@ class _ReadWriter(_Writer):
             self.line(f"{target} = {raw}")
         match slot:
             case fields.Value():
-                self.check_range(target, slot.low, slot.high)
+                self.check_range(target, slot.low, slot.high, fields.label(slot))
             case fields.Const():
                 self.refuse_if(f"{target} != {self.literal(slot.value)}")
             case fields.Count() | fields.ByteSize() | fields.Flag() | fields.Select():
                 self.check_guard(target, slot)
             case fields.TotalSize():
-                self.check_range(target, None, slot.high)
+                self.check_range(target, None, slot.high, slot.spec)
                 if slot.uncounted:
                     self.line(f"if g_{slot.uncounted}: {target} += {slot.uncounted_bytes}")
                 self.refuse_if(f"{target} > end - start or start + {target} < offset")
@@ -288,7 +335,7 @@ class _ReadWriter(_Writer):
         self.line("size = end - offset" if guard is None else f"size = g_{step.name}{unit}")
         self.refuse_if("size > end - offset")
         if isinstance(step, fields.Bytes):
-            self.check_range("size", None, step.high)
+            self.check_range("size", None, step.high, fields.label(step))
             self.line(f"v_{step.name} = data[offset:offset + size]")
         else:
             load = self.bind("load", load_sized_text)
@@ -314,17 +361,27 @@ class _ReadWriter(_Writer):
 
 
 class _WriteWriter(_Writer):
-    """Generator of the function that encodes."""
+    """Generator of the function that encodes; its errors name the field."""
 
     def __init__(self, layout: "Layout[Any]", namespace: dict[str, Any]) -> None:
         super().__init__(layout.plan)
-        self.bodies = layout.bodies
+        self.layout = layout
         self.namespace = namespace
+
+    def refuse_if(self, condition: str, name: str = "", problem: str = "") -> None:
+        self.line(f"if {condition}: refuse({name!r}, f{problem!r})")
+
+    def trying(self, statement: str, on_failure: str) -> None:
+        """Write a statement, and what explains its failure."""
+        self.line(f"try: {statement}")
+        self.line(f"except ENCODING_FAILURES as error: {on_failure}")
 
     def function(self, layout: "Layout[Any]") -> None:
         self.line("def write(made):")
         self.depth = 1
-        self.refuse_if(f"not isinstance(made, {self.bind('cls', layout.cls)})")
+        cls = self.bind("cls", layout.cls)
+        problem = "{made!r} is no " + layout.cls.__name__
+        self.line(f"if not isinstance(made, {cls}): raise TypeError(f{problem!r})")
         for name in self.plan.names:
             self.line(f"v_{name} = made.{name}")
         self.line("parts = []")
@@ -339,50 +396,68 @@ class _WriteWriter(_Writer):
         self.line("total = sum(map(len, parts))")
         if slot.uncounted:
             self.line(f"if g_{slot.uncounted}: total -= {slot.uncounted_bytes}")
-        self.check_range("total", None, slot.high)
-        self.line(f"parts[total_at] = {self.packed(run)}")
+        self.check_range("total", None, slot.high, slot.spec)
+        self.pack(run, "parts[total_at] = {}")
 
     def number(self, guard: fields.Guard) -> None:
-        name = guard.name
+        name, spec = guard.name, fields.label(guard)
         match guard:
             case fields.Flag():
                 yes = str(guard.yes) if isinstance(guard.yes, int) else f"{self.bind('yes', guard.yes)}(made)"
                 self.line(f"g_{name} = 0 if v_{name} is None else {yes}")
-                self.refuse_if(f"v_{name} is not None and not g_{name}")
+                problem = "is 0 though it must announce something"
+                self.refuse_if(f"v_{name} is not None and not g_{name}", spec, problem)
             case fields.Select():
-                self.line(f"g_{name}, _ = v_{name}")
+                problem = f"f'{{v_{name}!r}} is no pair of a form and a value'"
+                self.trying(
+                    f"g_{name}, _ = v_{name}; g_{name} = int(g_{name})", f"refuse({spec!r}, {problem})"
+                )
             case fields.Count():
                 self.line(f"g_{name} = len(v_{name})")
             case fields.ByteSize():
-                self.line(f"b_{name} = {self.sized(self.bodies[name])}")
+                self.measure(self.layout.bodies[name])
                 absent = f" if v_{name} else 0" if name in self.plan.defaults else ""
                 unit = f" // {guard.unit}" if guard.unit > 1 else ""
                 self.line(f"g_{name} = len(b_{name}){unit}{absent}")
         self.check_guard(f"g_{name}", guard)
 
-    def sized(self, step: fields.Bytes | fields.Text16) -> str:
+    def measure(self, step: fields.Bytes | fields.Text16) -> None:
+        """Write the encoding of bytes or text."""
+        name, spec = step.name, fields.label(step)
         if isinstance(step, fields.Bytes):
-            return f"bytes(memoryview(v_{step.name}))"
-        return f"{self.bind('dump', dump_sized_text)}(v_{step.name}, {_text_form(step)})"
+            packed = f"bytes(memoryview(v_{name}))"
+        else:
+            packed = f"{self.bind('dump', dump_sized_text)}(v_{name}, {_text_form(step)})"
+        self.trying(f"b_{name} = {packed}", f"refuse({spec!r}, error)")
+        if isinstance(step, fields.Bytes):
+            self.check_range(f"len(b_{name})", None, step.high, spec)
 
     def value(self, step: fields.Value) -> None:
-        self.line(f"parts.append({self.one(step.codec)}(v_{step.name}))")
+        self.trying(
+            f"parts.append({self.one(step.codec)}(v_{step.name}))", f"refuse({fields.label(step)!r}, error)"
+        )
 
     def run(self, run: FieldRun) -> None:
         for slot, _ in each_field(run.slots):
-            if isinstance(slot, fields.Value):
-                self.check_range(f"v_{slot.name}", slot.low, slot.high)
-            elif isinstance(slot, fields.Guard):
+            if isinstance(slot, fields.Guard):
                 self.number(slot)
         if self.plan.total is not None and self.plan.total in run.slots:
             self.line("total_at = len(parts)")
             self.line(f"parts.append(bytes({run.size}))")
-            return
-        self.line(f"parts.append({self.packed(run)})")
+        else:
+            self.pack(run, "parts.append({})")
 
-    def packed(self, run: FieldRun) -> str:
-        pack = self.bind("pack", run.packer.pack)
-        return f"{pack}({', '.join(self.raw(slot) for slot in run.slots)})"
+    def pack(self, run: FieldRun, statement: str) -> None:
+        """Write the encoding of neighbouring fields, then the checks of their ranges."""
+        raws = ", ".join(self.raw(slot) for slot in run.slots)
+        slots = [slot for slot, _ in each_field(run.slots) if isinstance(slot, fields.Value | fields.Guard)]
+        values = "".join(f"{'v' if isinstance(slot, fields.Value) else 'g'}_{slot.name}, " for slot in slots)
+        explain = self.bind("explain", partial(_explain_slots, self.layout.section, slots))
+        packed = f"{self.bind('pack', run.packer.pack)}({raws})"
+        self.trying(statement.format(packed), f"{explain}(({values})); raise")
+        for slot in slots:
+            if isinstance(slot, fields.Value):
+                self.check_range(f"v_{slot.name}", slot.low, slot.high, fields.label(slot))
 
     def raw(self, slot: fields.Fixed) -> str:
         match slot:
@@ -407,48 +482,46 @@ class _WriteWriter(_Writer):
         return self.literal(value if codec.dump is None else codec.dump(value))
 
     def one(self, codec: fields.AnyCodec) -> str:
-        if isinstance(codec, fields.Nested):
-            return self.bind("write", codec.layout.encode)
-        if isinstance(codec, Scalar):
-            raise TypeError(f"{codec.name} belongs into a run")
-        return self.bind("write", codec.write)
+        return self.bind("write", writer(codec))
 
     def items(self, step: fields.Items) -> None:
-        self.check_range(f"len(v_{step.name})", None, step.high)
-        if not isinstance(step.codec, Scalar):
-            self.line(f"parts.extend(map({self.one(step.codec)}, v_{step.name}))")
-            return
-        pack = self.bind("pack", struct.Struct(f"<{step.codec.code}").pack)
-        raw = f"{self.bind('dump', step.codec.dump)}(x)" if step.codec.dump is not None else "x"
-        self.line(f"parts.extend([{pack}({raw}) for x in v_{step.name}])")
+        name = fields.label(step)
+        self.check_range(f"len(v_{step.name})", None, step.high, name)
+        explain = self.bind("explain", partial(_explain_items, self.layout.section, step))
+        self.trying(
+            f"parts.extend(map({self.one(step.codec)}, v_{step.name}))", f"{explain}(v_{step.name}); raise"
+        )
 
     def keyed(self, step: fields.Keyed) -> None:
         writers = self.bind("writers", {int(key): writer(codec) for key, codec in step.codecs.items()})
         raw = f"{self.bind('dump', step.key.dump)}(key)" if step.key.dump is not None else "key"
         pack = self.bind("pack", struct.Struct(f"<{step.key.code}").pack)
-        self.refuse_if(f"len(dict(v_{step.name})) != len(v_{step.name})")
-        self.line(f"parts.extend([{pack}({raw}) for key, _ in v_{step.name}])")
         self.line("try:")
         self.depth += 1
+        self.line(f"if len(dict(v_{step.name})) != len(v_{step.name}): raise ValueError")
+        self.line(f"parts.extend([{pack}({raw}) for key, _ in v_{step.name}])")
         self.line(f"parts.extend([{writers}[key](value) for key, value in v_{step.name}])")
         self.depth -= 1
-        self.line("except LookupError: raise RefusedError from None")
+        explain = self.bind("explain", partial(_explain_pairs, self.layout.section, step))
+        self.line(f"except (LookupError, *ENCODING_FAILURES): {explain}(v_{step.name}); raise")
 
     def choice(self, step: fields.Choice) -> None:
-        codecs = step.codecs.items()
+        codecs, name, value = step.codecs.items(), fields.label(step), f"v_{step.name}[1]"
         writers = {int(key): _write_nothing if codec is None else writer(codec) for key, codec in codecs}
         self.line(f"write = {self.bind('writers', writers)}.get(g_{step.name})")
-        self.refuse_if("write is None")
-        self.line(f"parts.append(write(v_{step.name}[1]))")
+        form = f"{{v_{step.name}[0]!r}}"
+        self.refuse_if("write is None", name, f"cannot be sent in the form {form}")
+        nothing = self.bind("nothing", _write_nothing)
+        problem = f"has no value in the form {form}, not {{{value}!r}}"
+        self.refuse_if(f"write is {nothing} and {value} is not None", name, problem)
+        self.trying(f"parts.append(write({value}))", f"refuse({name!r}, error)")
 
     def align(self, step: fields.Align) -> None:
         self.line(f"parts.append(bytes(-sum(map(len, parts)) % {step.to}))")
 
     def body(self, step: fields.Bytes | fields.Text16) -> None:
         if step.name not in self.plan.guards:
-            self.line(f"b_{step.name} = {self.sized(step)}")
-        if isinstance(step, fields.Bytes):
-            self.check_range(f"len(b_{step.name})", None, step.high)
+            self.measure(step)
         self.line(f"parts.append(b_{step.name})")
 
     def branch(self, branch: Branch) -> None:
@@ -461,9 +534,10 @@ class _WriteWriter(_Writer):
         if names:
             self.line("else:")
         self.depth += 1
+        problem = f"cannot be sent {'without' if branch.when.there else 'together with'} {branch.when.name}"
         for absent in names:
             default = self.bind("default", self.plan.defaults[absent])
-            self.refuse_if(f"v_{absent} != {default}")
+            self.refuse_if(f"v_{absent} != {default}", absent, problem)
         self.depth -= 1
 
 
@@ -472,6 +546,7 @@ def make_source(layout: "Layout[Any]") -> tuple[str, dict[str, Any]]:
     read = _ReadWriter(layout.plan)
     read.namespace = {"RefusedError": RefusedError, "section": layout.section}
     read.function(layout)
+    read.namespace |= {"refuse": partial(_refuse, layout.section), "ENCODING_FAILURES": ENCODING_FAILURES}
     write = _WriteWriter(layout, read.namespace)
     write.function(layout)
     return "\n".join((*read.lines, "", "", *write.lines, "")), read.namespace

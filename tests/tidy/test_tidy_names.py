@@ -76,7 +76,6 @@ FIELDS_OF_FORMATS = frozenset(
         ("mqdssm/testing/simulation/ledger.py", "asked"),
         ("mqdssm/wire/fields.py", "known"),
         ("mqdssm/wire/fields.py", "there"),
-        ("mqdssm/wire/walk.py", "made"),
     }
 )
 """Fields that keep their words: those of files and reports, and of declarations that other code names."""
