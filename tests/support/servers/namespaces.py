@@ -76,12 +76,13 @@ class Lan:
     def hosts(self) -> list[str]:
         return list(dict.fromkeys(host for some in self.networks.values() for host in some))
 
-    def _space(self, name: str) -> str:
+    def space(self, name: str) -> str:
+        """Name of the namespace of a host."""
         return f"{self.stem}-{name}"
 
     @property
     def _spaces(self) -> list[str]:
-        return [self._space(name) for name in ("switch", *self.hosts)]
+        return [self.space(name) for name in ("switch", *self.hosts)]
 
     def _make(self) -> None:
         ip_batch(f"netns add {space}" for space in self._spaces)
@@ -91,15 +92,15 @@ class Lan:
             bridge = f"net-{network}"
             switch += [f"link add name {bridge} type bridge", f"link set dev {bridge} up"]
             for host in hosts:
-                port, space = self._port(network, host), self._space(host)
+                port, space = self._port(network, host), self.space(host)
                 switch.append(f"link add name {port} type veth peer name {bridge} netns {space}")
                 switch.append(f"link set dev {port} master {bridge} up")
                 address = f"{self.address(network, host)}/24"
                 of_hosts[host].append(f"address add {address} broadcast + dev {bridge}")
                 of_hosts[host].append(f"link set dev {bridge} up")
-        ip_batch(switch, "-n", self._space("switch"))
+        ip_batch(switch, "-n", self.space("switch"))
         for host, commands in of_hosts.items():
-            ip_batch(commands, "-n", self._space(host))
+            ip_batch(commands, "-n", self.space(host))
 
     def address(self, network: str, host: str) -> str:
         number = list(self.networks).index(network) + 1
@@ -110,11 +111,16 @@ class Lan:
 
     def ip(self, host: str, *arguments: str) -> None:
         """Run iproute2 on a host."""
-        ip("-n", self._space(host), *arguments)
+        ip("-n", self.space(host), *arguments)
 
     def cut(self, network: str, host: str) -> None:
         """Let everything to and from a host on a network be lost."""
-        ip("-n", self._space("switch"), "link", "set", "dev", self._port(network, host), "nomaster")
+        ip("-n", self.space("switch"), "link", "set", "dev", self._port(network, host), "nomaster")
+
+    def mend(self, network: str, host: str) -> None:
+        """End a cut."""
+        ip("-n", self.space("switch"), "link", "set", "dev", self._port(network, host), "master",
+           f"net-{network}")  # fmt: skip
 
     def _port(self, network: str, host: str) -> str:
         return f"port-{network}{self.networks[network].index(host) + 1}"
@@ -130,4 +136,4 @@ class Lan:
         return subprocess.Popen(self.command(host, command), text=True, stdout=subprocess.PIPE, **more)
 
     def command(self, host: str, command: Sequence[str]) -> list[str]:
-        return ["ip", "netns", "exec", self._space(host), *command]
+        return ["ip", "netns", "exec", self.space(host), *command]
