@@ -117,12 +117,12 @@ class ServerSection(_Section):
     Attributes:
         machine_name: name of its machine.
         machine_id: QueueManager.Identifier.
-        role: PEC, PSC or BSC. The role in the directory counts; another one here is an error.
+        role: PEC, PSC or BSC at the first start; later the directory has it, and the file follows (T133).
         enterprise: name of the enterprise; a PEC creates it at its first start.
         site: name of its site.
         site_id: identifier of its site.
-        pec_name: machine of the PEC, for the first start.
-        psc_name: for a BSC: machine of its PSC, for the first start.
+        pec_name: machine of the PEC; it follows, too.
+        psc_name: for a BSC: machine of its PSC; likewise.
     """
 
     machine_name: MachineName
@@ -472,14 +472,14 @@ def _toml_values(table: Mapping[str, Any]) -> Iterable[str]:
     """Yield the simple values of a table."""
     for key, value in table.items():
         if not isinstance(value, dict):
-            yield f"{_toml_key(key)} = {_toml_text(value)}"
+            yield f"{_toml_key(key)} = {toml_text(value)}"
 
 
 def _toml_key(key: str) -> str:
     """Return a key, quoted unless it may be bare."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_text(key)
 
 
-def _toml_text(value: Any) -> str:
-    """Return a value; a JSON string is one of TOML, but for U+007F."""
+def toml_text(value: Any) -> str:
+    """Return a value of TOML; a JSON string is one, but for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -52,8 +52,10 @@ def role_of_running(server: DirectoryServer) -> Role:
     return Role.PSC if owned else server.settings.role
 
 
-def check_identity(store: Store, server: ServerSection, signing_key: bytes, folder: Path) -> None:
-    """Compare role and key of a configured server with those in its directory.
+def current_identity(store: Store, server: ServerSection, signing_key: bytes, folder: Path) -> ServerSection:
+    """Return the identity of a configured server, with its role by the directory.
+
+    The directory counts (decisions T60, T133). At the first start it has no role yet.
 
     Args:
         store: the directory.
@@ -62,13 +64,13 @@ def check_identity(store: Store, server: ServerSection, signing_key: bytes, fold
         folder: folder of the server.
 
     Raises:
-        ConfigError: the roles or the keys differ.
+        ConfigError: the key is another one, or the machine is no directory server any more.
         DirectoryError: the directory cannot be read.
     """
     identifier = Guid.of(server.machine_id)
     read = store.perform(ops.ReadObject(object_type=ObjectType.MACHINE, identifier=identifier))
     if is_failure(read.status):
-        return  # the first start
+        return server  # the first start
     properties = read.properties or ()
     stored_key = get_value(properties, Propid.QM_SIGN_PK)
     if stored_key and stored_key != signing_key:
@@ -76,31 +78,47 @@ def check_identity(store: Store, server: ServerSection, signing_key: bytes, fold
             f"key.pem in {folder} is not the key that other servers know of {server.machine_name}: put the "
             "former file back, from a backup"
         )
-    service = get_roles(properties) or Service.NONE
-    role = role_of(service, server.machine_name, _stored_pec_name(store, server))
+    partitions = {part.partition_id: part for part in store.perform(ops.LoadState()).partitions}
+    enterprise, site = partitions.get(PEC_PARTITION_ID), partitions.get(Guid.of(server.site_id))
+    is_pec = enterprise is not None and enterprise.owned
+    pec_name = server.machine_name if is_pec else _stored_pec_name(store, server)
+    role = role_of(get_roles(properties) or Service.NONE, server.machine_name, pec_name)
     if role is None:
         raise ConfigError(
             f"the directory has {server.machine_name} without a role of a directory server: remove "
             f"{folder}, or give the machine its role again at the owner of its site"
         )
-    if role is not server.role:
-        names = {Role.PEC: f', pec_name = "{server.machine_name}"', Role.PSC: "", Role.BSC: ", and psc_name"}
-        without = ", and remove psc_name" if server.role is Role.BSC else ""
-        raise ConfigError(
-            f"server.toml in {folder} says that {server.machine_name} is a {server.role}, and the "
-            f'directory that it is a {role}: the directory counts, so write role = "{role}"{names[role]} '
-            f"into the file{without}"
-        )
+    return _with_role(server, role, pec_name, "" if site is None or site.owned else site.authority_name)
+
+
+def identity_of_running(server: DirectoryServer, configured: ServerSection) -> ServerSection:
+    """Return the identity of a running server, with the role that it has now."""
+    status = server.driver.status()
+    return _with_role(configured, role_of_running(server), pec_name_of(status), status.psc_name)
+
+
+def _with_role(server: ServerSection, role: Role, pec_name: str, psc_name: str) -> ServerSection:
+    """Return an identity with another role; names that are not known stay.
+
+    Nothing changes if a BSC knows no PSC but itself, as in the middle of a handover.
+    """
+    own = key_of(server.machine_name)
+    psc_name = next((name for name in (psc_name, server.psc_name) if name and key_of(name) != own), "")
+    if role is Role.BSC and not psc_name:
+        return server
+    names = {
+        "role": role,
+        "pec_name": server.machine_name if role is Role.PEC else pec_name or server.pec_name,
+        "psc_name": psc_name if role is Role.BSC else "",
+    }
+    return ServerSection(**{**server.model_dump(), **names})
 
 
 def _stored_pec_name(store: Store, server: ServerSection) -> str:
-    """Return the machine of the PEC by the directory.
+    """Return the machine of the PEC by the enterprise's object.
 
     Without an enterprise, as in a directory that is not whole yet, the configuration counts.
     """
-    state = store.perform(ops.LoadState())
-    if any(part.owned for part in state.partitions if part.partition_id == PEC_PARTITION_ID):
-        return server.machine_name
     listing = ops.ListObjects(object_type=ObjectType.ENTERPRISE, partition_id=PEC_PARTITION_ID)
     listed = store.perform(listing).objects
     named = get_text(listed[0].properties or (), Propid.E_PECNAME) if listed else None

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from threading import Event, Thread
 from typing import Final, TypeVar
 
@@ -20,20 +21,21 @@ from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.tcp_network import TcpNetwork
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import DirectoryNotConnected
+from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.events.facade import Directory
 from mqdssm.model.guid import Guid
 from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig
+from mqdssm.server.config import ServerConfig, ServerSection
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
-from mqdssm.server.current_roles import check_identity
+from mqdssm.server.current_roles import current_identity, identity_of_running
 from mqdssm.server.discovery import DiscoveryThread
 from mqdssm.server.first_objects import first_objects, make_first_objects
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.http_server import HttpServer
+from mqdssm.server.identity_file import write_identity
 from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.own_objects import OwnChange, OwnObjects
@@ -53,6 +55,8 @@ FIRST_OBJECTS_S: Final = 0.5
 """Seconds between two attempts to make the server's own objects."""
 REPORT_S: Final = 60.0
 """Seconds between two reports that the own objects cannot be made yet."""
+FOLLOW_S: Final = 5.0
+"""Seconds between two comparisons of the role with that in the configuration file."""
 ALIVE_S: Final = 0.5
 """Interval of the checks whether the server still works."""
 
@@ -63,10 +67,14 @@ class ServerProcess:
     Args:
         folder: its folder.
         config: its configuration.
+        config_file: file of the configuration; None: server.toml in the folder.
         restored: True for the one start after a backup was restored (decision R70).
         on_ready: called with the address that it listens on when it works.
         on_report: called with what an operator should know, as that the directory cannot be reached.
         on_own_change: called with changes of the own machine's objects, if `[notification]` has `receive`.
+
+    Attributes:
+        config: the configuration, with the names and the role that the directory has.
     """
 
     def __init__(
@@ -74,12 +82,16 @@ class ServerProcess:
         folder: DirectoryServerFolder,
         config: ServerConfig,
         *,
+        config_file: Path | None = None,
         restored: bool = False,
         on_ready: Callable[[SocketAddress], object] = lambda _address: None,
         on_report: Callable[[str], object] = lambda _text: None,
         on_own_change: Callable[[OwnChange], object] = lambda _change: None,
     ) -> None:
-        self._folder, self._config, self._restored = folder, config, restored
+        self._folder, self._restored = folder, restored
+        self.config = config
+        self._config_file = config_file or folder.config
+        self._unwritten: ServerSection | None = None  # identity that could not be written into the file
         self._on_ready, self._on_report, self._on_own_change = on_ready, on_report, on_own_change
         self._stopping: Final = Event()
         self._server: DirectoryServer | None = None
@@ -102,7 +114,7 @@ class ServerProcess:
             self._folder.check_private()
             closing.enter_context(self._folder.locked())
             key = PrivateKey.load(self._folder.key)
-            options = closing.enter_context(directory_of(self._config.store, self._folder))
+            options = closing.enter_context(directory_of(self.config.store, self._folder))
             store = self._wait_for(lambda: self._open_store(options, bytes(key.public_keys())))
             if store is None:
                 return  # stopped while the directory could not be reached
@@ -115,19 +127,19 @@ class ServerProcess:
             directory = Directory(session)
             hosts = self._host_table(directory)
             network = TcpNetwork(
-                parse_socket_address(self._config.transport.listen, port_min=0),
+                parse_socket_address(self.config.transport.listen, port_min=0),
                 self._folder.numbers,
                 hosts.resolver,
-                settings=self._config.tcp_settings(),
+                settings=self.config.tcp_settings(),
                 store=closing.enter_context(MessageStore(self._folder.messages)),
             )
             server = closing.enter_context(
                 start_directory_server(
-                    self._config.settings(restored=self._restored),
+                    self.config.settings(restored=self._restored),
                     store,
                     network,
                     key=key,
-                    pinned=self._config.trusted_senders(),
+                    pinned=self.config.trusted_senders(),
                     marks=marks,
                 )
             )
@@ -142,7 +154,7 @@ class ServerProcess:
                 own_objects=own_objects,
             )
             self._open_local_port(closing, reader)
-            admission = Admission(server, self._config, key.public_keys(), hosts)
+            admission = Admission(server, self.config, key.public_keys(), hosts)
             service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
             control = closing.enter_context(ControlServer(self._folder.control, service))
             closing.callback(server.driver.stop)  # before the control socket, which waits for its clients
@@ -153,25 +165,51 @@ class ServerProcess:
             self._notify_owners(closing, directory, server, own_objects)
             self._on_ready(network.address)
             notify_manager("READY=1")
-            while not self._stopping.wait(ALIVE_S) and server.is_alive and control.is_alive:
-                pass
+            self._wait_for_end(server, control)
             notify_manager("STOPPING=1")
 
     def _open_store(self, options: ConnectionOptions, signing_key: bytes) -> LdapStore:
-        """Open the store, and compare the server's identity with the directory.
+        """Open the store, and take over the role that the directory has.
 
         Raises:
-            ConfigError: the role or the key is another one.
+            ConfigError: the key is another one, or the machine has no role any more.
             DirectoryNotConnected: the directory cannot be reached.
         """
-        identity = self._config.server
+        identity = self.config.server
         owner = Owner(machine_id=Guid.of(identity.machine_id), machine_name=identity.machine_name)
         with ExitStack() as failing:
             store = LdapStore.open(options, owner=owner)
             failing.callback(store.close)
-            check_identity(store, identity, signing_key, self._folder.path)
+            current = current_identity(store, identity, signing_key, self._folder.path)
             failing.pop_all()
+        self._follow(current)
         return store
+
+    def _wait_for_end(self, server: DirectoryServer, control: ControlServer) -> None:
+        """Wait for the end; meanwhile the configuration file follows the role."""
+        follow_at = -math.inf
+        while not self._stopping.wait(ALIVE_S) and server.is_alive and control.is_alive:
+            if time.monotonic() >= follow_at:
+                self._follow(identity_of_running(server, self.config.server))
+                follow_at = time.monotonic() + FOLLOW_S
+
+    def _follow(self, identity: ServerSection) -> None:
+        """Take over names and role, and write them into the configuration file.
+
+        If the file cannot be written, the operator is told once. The directory counts at each start.
+        """
+        if identity == self.config.server and self._unwritten is None:
+            return
+        self.config = self.config.model_copy(update={"server": identity})
+        words = f"{identity.machine_name} is a {identity.role}"
+        try:
+            if write_identity(self._config_file, identity):
+                self._on_report(f"{self._config_file} follows: {words}")
+            self._unwritten = None
+        except ConfigError as error:
+            if identity != self._unwritten:
+                self._on_report(f"{words} by its directory: {error}")
+            self._unwritten = identity
 
     def _wait_for(self, attempt: Callable[[], T]) -> T | None:
         """Return the result of an attempt, repeated while the directory is away.
@@ -193,16 +231,16 @@ class ServerProcess:
 
     def _open_local_port(self, closing: ExitStack, reader: SnapshotReader) -> None:
         """Serve metrics, health and the status page, if `[metrics]` has an address."""
-        metrics = self._config.metrics
+        metrics = self.config.metrics
         if metrics.listen is None:
             return
-        hosts = (self._config.server.machine_name, *metrics.hosts)
+        hosts = (self.config.server.machine_name, *metrics.hosts)
         server = closing.enter_context(HttpServer(pages_of(reader), listen=metrics.listen, hosts=hosts))
         log.info("metrics and the status page are on http://%s:%d/", *server.address)
 
     def _answer_searches(self, closing: ExitStack, directory: Directory) -> None:
         """Run the discovery server, if `[discovery]` has an address."""
-        discovery, server = self._config.discovery, self._config.server
+        discovery, server = self.config.discovery, self.config.server
         if discovery.listen:
             closing.enter_context(
                 DiscoveryThread(
@@ -219,7 +257,7 @@ class ServerProcess:
         self, closing: ExitStack, directory: Directory, server: DirectoryServer
     ) -> OwnObjects | None:
         """Receive notifications about the own machine, if `[notification]` says so."""
-        section = self._config.notification
+        section = self.config.notification
         if not section.receive:
             return None
         return closing.enter_context(
@@ -237,7 +275,7 @@ class ServerProcess:
 
         The watch for that also tells the own receiver what it sees.
         """
-        notification = self._config.notification
+        notification = self.config.notification
         if notification.send:
             closing.enter_context(
                 NotificationThread(
@@ -252,9 +290,9 @@ class ServerProcess:
 
     def _host_table(self, directory: Directory) -> HostTable:
         """Return the addresses of other servers."""
-        identifiers = {pinned.machine_name.casefold(): pinned.machine_id for pinned in self._config.pinned}
+        identifiers = {pinned.machine_name.casefold(): pinned.machine_id for pinned in self.config.pinned}
         machines = DirectoryMachines(directory)
-        return HostTable(self._folder.hosts, self._config.transport.hosts, identifiers, machines)
+        return HostTable(self._folder.hosts, self.config.transport.hosts, identifiers, machines)
 
     @contextmanager
     def _making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
@@ -263,7 +301,7 @@ class ServerProcess:
         A PEC asks nobody, and tries once before the block: clients find its enterprise.
         """
         ending, marker = Event(), self._folder.founded
-        objects = tuple(first_objects(self._config.server, signing_key))
+        objects = tuple(first_objects(self.config.server, signing_key))
         reported_at = -math.inf if marker.exists() else time.monotonic()
 
         def make_once() -> str:
@@ -278,7 +316,7 @@ class ServerProcess:
             while not ending.is_set() and server.is_alive and make_once():
                 ending.wait(FIRST_OBJECTS_S)
 
-        if self._config.server.role is not Role.PEC or make_once():
+        if self.config.server.role is not Role.PEC or make_once():
             Thread(target=make, name="first objects", daemon=True).start()
         try:
             yield

@@ -28,6 +28,7 @@ from mqdssm.errors import (
 )
 from mqdssm.model.elements import Queue
 from mqdssm.model.socket_addresses import SocketAddress
+from mqdssm.server import process as server_process
 from mqdssm.server.backup import DIRECTORY, back_up, restore
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
@@ -130,7 +131,8 @@ def init(folder: Path, **store: Any) -> Path:
     return folder
 
 
-def test_a_folder_has_one_process_and_keeps_its_role(tmp_path):
+def test_a_folder_has_one_process_and_keeps_its_role(tmp_path, monkeypatch):
+    """Decision T133: the file follows the directory, at a start and while the server runs."""
     init(tmp_path / "pec")
     with running(tmp_path / "pec") as pec:
         wait_until(lambda: pec.create(r"PEC01\first"), 20)
@@ -140,10 +142,19 @@ def test_a_folder_has_one_process_and_keeps_its_role(tmp_path):
     assert not pec.folder.control.exists()
     text = pec.folder.config.read_text()
     pec.folder.config.write_text(text.replace('role = "PEC"', 'role = "PSC"'))
-    other = RunningServer(tmp_path / "pec").start()
-    wait_until(lambda: other.error is not None, 20)
-    with pytest.raises(ConfigError, match=r'write role = "PEC"'):
-        other.stop()
+    monkeypatch.setattr(server_process, "FOLLOW_S", 0.1)
+    with running(tmp_path / "pec") as pec:
+        assert pec.process.config.server.role is Role.PEC
+        assert "server.toml follows: PEC01 is a PEC" in pec.reports[0]
+        assert pec.folder.config.read_text() == text
+        now = pec.process.config.server.model_copy(update={"role": Role.PSC, "pec_name": "PSC01"})
+        pec.folder.config.write_text("server = 1")
+        monkeypatch.setattr(server_process, "identity_of_running", lambda _server, _configured: now)
+        wait_until(lambda: any("PEC01 is a PSC by its directory" in report for report in pec.reports), 20)
+        pec.folder.config.write_text(text)
+        wait_until(lambda: any("server.toml follows: PEC01 is a PSC" in report for report in pec.reports), 20)
+        assert ServerConfig.read(pec.folder.config).server == now
+        assert len(pec.reports) == 3
 
 
 @pytest.fixture

@@ -51,9 +51,6 @@ def take_over(
             ]
         else:
             afterwards = [f"at the PEC: mqdssm enterprise name-psc --site {site} --machine {own}"]
-        afterwards.append(
-            _ROLE_IN_FILE.format(own, f'PEC", pec_name = "{own}' if partition.is_enterprise else "PSC")
-        )
         _perform(
             run, [step], afterwards, dry_run=dry_run, act=lambda: client.take_over(partition.partition_id)
         )
@@ -142,12 +139,7 @@ def hand_over(
             f"{machine} is no {'PSC' if enterprise else f'BSC of {site}'} that {own} knows",
         )
         step = f"{own} hands {partition.label} over to {machine}, which becomes the {role.value}"
-        named = "pec_name" if enterprise else "psc_name"
-        afterwards = [
-            _ROLE_IN_FILE.format(machine, f'PEC", pec_name = "{machine}' if enterprise else "PSC"),
-            _ROLE_IN_FILE.format(own, f'{"PSC" if enterprise else "BSC"}", {named} = "{machine}'),
-        ]
-        _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.change_role(machine, role))
+        _perform(run, [step], [], dry_run=dry_run, act=lambda: client.change_role(machine, role))
 
 
 def demote(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun = False) -> None:
@@ -218,9 +210,6 @@ def remove_site(
 
         afterwards = [f"stop the servers of {site}, and remove their folders"]
         _perform(run, steps, afterwards, dry_run=dry_run, act=act)
-
-
-_ROLE_IN_FILE = 'in server.toml of {}, before its next start: role = "{}"'
 
 
 def add_role_commands(group: typer.Typer) -> None:

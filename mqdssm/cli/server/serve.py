@@ -44,7 +44,6 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     _ = run.loaded  # opens the log file of the settings
     with usage_problems():
         config = ServerConfig.read(config_file)
-    role = config.server.role.value
 
     def note(text: str) -> None:
         if run.output.is_json:
@@ -53,12 +52,14 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
             run.output.note(text)
 
     def tell(address: SocketAddress) -> None:
+        server = process.config.server
         if run.output.is_json:
-            event = {"event": "ready", "role": role, "listen": str(address)}
+            event = {"event": "ready", "role": server.role.value, "listen": str(address)}
             _print(run, json.dumps(event))
         else:
-            name = config.server.machine_name
-            _print(run, f"{name}, {role} of {config.server.site}, works and listens on {address}")
+            _print(
+                run, f"{server.machine_name}, {server.role} of {server.site}, works and listens on {address}"
+            )
 
     def tell_change(change: "OwnChange") -> None:
         if run.output.is_json:
@@ -70,6 +71,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
     process = ServerProcess(
         DirectoryServerFolder(config_file.absolute().parent),
         config,
+        config_file=config_file.absolute(),
         restored=restored,
         on_ready=tell,
         on_report=note,

@@ -17,11 +17,16 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.admission import Admission
 from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
 from mqdssm.server.control_protocol import AdmissionRequest
-from mqdssm.server.current_roles import check_identity, role_of, role_of_running
+from mqdssm.server.current_roles import (
+    current_identity,
+    identity_of_running,
+    role_of,
+    role_of_running,
+)
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.snapshot_reader import SnapshotReader
 
-SITES = {"PEC": "Site0", "PSC1": "Site1"}
+SITES = {"PEC": "Site0", "PSC1": "Site1", "BSC1": "Site1"}
 
 
 def section(name: str, role: Role, pec_name: str, psc_name: str = "") -> ServerSection:
@@ -90,24 +95,22 @@ def test_the_enterprise_says_who_is_its_pec():
     assert (role_of(Service.PEC, "A", ""), role_of(Service.PSC, "A", "")) == (Role.PEC, Role.PSC)
 
 
-def test_the_role_in_the_configuration_is_compared_with_the_enterprise(
-    handed_over: Enterprise, tmp_path: Path
-):
+def test_the_role_follows_the_enterprise(handed_over: Enterprise, tmp_path: Path):
+    """Decisions T111, T133: at the next start, and while the servers run."""
     before = {"PEC": section("PEC", Role.PEC, "PEC"), "PSC1": section("PSC1", Role.PSC, "PEC")}
     after = {"PEC": section("PEC", Role.PSC, "PSC1"), "PSC1": section("PSC1", Role.PEC, "PSC1")}
-    advice = {"PEC": 'role = "PSC" into', "PSC1": 'role = "PEC", pec_name = "PSC1"'}
     for name, live in handed_over.servers.items():
         store = live.store._store
-        with pytest.raises(ConfigError, match=advice[name]):
-            check_identity(store, before[name], keys_of(name), tmp_path)
-        check_identity(store, after[name], keys_of(name), tmp_path)
+        for configured in before[name], after[name]:
+            assert current_identity(store, configured, keys_of(name), tmp_path) == after[name]
+            assert identity_of_running(live.server, configured) == after[name]
 
 
 def test_another_key_is_refused(handed_over: Enterprise, tmp_path: Path):
     """Other servers would refuse all messages of the server."""
     store = handed_over.servers["PEC"].store._store
     with pytest.raises(ConfigError, match=r"key\.pem .* is not the key"):
-        check_identity(store, section("PEC", Role.PSC, "PSC1"), keys_of("LEFT"), tmp_path)
+        current_identity(store, section("PEC", Role.PSC, "PSC1"), keys_of("LEFT"), tmp_path)
 
 
 def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
@@ -144,3 +147,45 @@ def test_the_current_pec_admits_servers_and_the_former_one_names_it(handed_over:
     assert (reply.pec_name, reply.psc_name) == ("PSC1", "PEC")
     assert [(key.machine_name, key.role) for key in reply.keys] == [("PEC", Role.PSC), ("PSC1", Role.PEC)]
     assert reply.keys[1].public_keys == encoded_keys(key_of("PSC1").public_keys())
+
+
+def test_a_handover_of_a_site_makes_its_psc_a_bsc(tmp_path: Path):
+    """Decision T133: at both servers. A machine that is demoted later does not start."""
+    enterprise = Enterprise()
+    try:
+        pec_with_site(enterprise)
+        with_controller(enterprise)
+        psc = enterprise.servers["PSC1"]
+        assert psc.create_machine("BSC1", "Site1", Service.BSC).status == Hresult.MQ_OK
+        bsc = enterprise.server("BSC1", Role.BSC, "Site1", psc="PSC1")
+        enterprise.wait_equal("PSC1", "BSC1", partition_id=site_of("Site1"))
+        outcome = psc.driver.change(
+            command=Command.UPDATE,
+            object_type=ObjectType.MACHINE,
+            partition_id=site_of("Site1"),
+            identifier=guid_of("BSC1"),
+            properties=((Propid.QM_SERVICE, Service.PSC.value),),
+        )
+        assert outcome.status == Hresult.MQ_OK
+        wait_until(lambda: role_of_running(bsc.server) is Role.PSC)
+        wait_until(lambda: role_of_running(psc.server) is Role.BSC)
+        enterprise.wait_equal("PSC1", "BSC1", partition_id=site_of("Site1"))
+        before = {"PSC1": section("PSC1", Role.PSC, "PEC"), "BSC1": section("BSC1", Role.BSC, "PEC", "PSC1")}
+        after = {"PSC1": section("PSC1", Role.BSC, "PEC", "BSC1"), "BSC1": section("BSC1", Role.PSC, "PEC")}
+        for name, live in enterprise.servers.items():
+            if name in before:
+                assert identity_of_running(live.server, before[name]) == after[name]
+                store = live.store._store
+                assert current_identity(store, before[name], keys_of(name), tmp_path) == after[name]
+        demoted = bsc.driver.change(
+            command=Command.UPDATE,
+            object_type=ObjectType.MACHINE,
+            partition_id=site_of("Site1"),
+            identifier=guid_of("PSC1"),
+            properties=((Propid.QM_SERVICE, Service.NONE.value),),
+        )
+        assert demoted.status == Hresult.MQ_OK
+        with pytest.raises(ConfigError, match="without a role"):
+            current_identity(bsc.store._store, before["PSC1"], keys_of("PSC1"), tmp_path)
+    finally:
+        enterprise.close()

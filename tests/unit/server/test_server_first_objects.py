@@ -80,7 +80,7 @@ def test_they_are_created_once_and_before_the_server_is_ready_also_behind_a_cras
 
 def test_a_directory_that_goes_away_during_the_start_is_waited_for(folder, monkeypatch):
     """Behind the store come the comparison of the identity and the session for readers."""
-    attempts = {"check_identity": 0, "open": 0}
+    attempts = {"current_identity": 0, "open": 0}
 
     def away_at_first(name, function):
         def attempt(*given, **named):
@@ -93,12 +93,12 @@ def test_a_directory_that_goes_away_during_the_start_is_waited_for(folder, monke
 
     monkeypatch.setattr(server_process, "RETRY_FIRST_S", 0.01)
     monkeypatch.setattr(
-        server_process, "check_identity", away_at_first("check_identity", server_process.check_identity)
+        server_process, "current_identity", away_at_first("current_identity", server_process.current_identity)
     )
     opened = away_at_first("open", server_process.Session.open)
     monkeypatch.setattr(server_process, "Session", type("Opened", (), {"open": staticmethod(opened)}))
     run_until_ready(folder)
-    assert attempts == {"check_identity": 2, "open": 2}
+    assert attempts == {"current_identity": 2, "open": 2}
 
 
 def test_a_server_without_its_key_makes_no_other(folder):
