@@ -38,10 +38,12 @@ class MachineNames(NamedTuple):
     Attributes:
         computer_name: QueueManager.ComputerName.
         dns_name: QueueManager.QualifiedComputerName; "" if the directory has none.
+        identifier: QueueManager.Identifier; None: not known.
     """
 
     computer_name: str
     dns_name: str
+    identifier: Guid | None = None
 
 
 class MachineDirectory(Protocol):
@@ -77,11 +79,12 @@ class DirectoryMachines:
             condition = Filter("ComputerName", "==", machine.partition(".")[0])
         try:
             element = self._directory.read(
-                QueueManager, condition, attributes=["ComputerName", "QualifiedComputerName"]
+                QueueManager, condition, attributes=["ComputerName", "QualifiedComputerName", "Identifier"]
             )
         except ObjectNotFound:
             return None
-        names = MachineNames(element.computer_name or "", element.qualified_computer_name or "")
+        identifier = None if element.identifier is None else Guid.of(element.identifier)
+        names = MachineNames(element.computer_name or "", element.qualified_computer_name or "", identifier)
         is_full = isinstance(machine, str) and "." in machine
         return None if is_full and names.dns_name.casefold() != machine else names
 
@@ -172,9 +175,10 @@ class NameResolver:
         candidates = [] if isinstance(address, Guid) else [address]
         if names is not None:
             candidates = [name for name in (names.dns_name, names.computer_name) if name] + candidates
-        for name in candidates:
-            if _key(name) in self._hosts:
-                return (self._hosts[_key(name)],)
+        identifier = None if names is None else names.identifier
+        for candidate in (*candidates, identifier):  # a machine that was renamed keeps its identifier
+            if candidate is not None and _key(candidate) in self._hosts:
+                return (self._hosts[_key(candidate)],)
         for name in candidates:
             if addresses := _ask_dns(name, self._port):
                 return addresses

@@ -199,6 +199,20 @@ class ControlClient:
         request = protocol.SitePscRequest(site=site, machine_name=machine_name)
         self._perform(request, f"name {machine_name or 'nobody'} as the PSC of {site}")
 
+    def remove_server(self, machine_name: str, *, dry_run: bool = False) -> None:
+        """Let the PSC of a site remove a BSC: its machine is deleted.
+
+        Args:
+            machine_name: machine of the BSC.
+            dry_run: True to check only if it can be removed.
+
+        Raises:
+            DirectoryError: the server refuses, or the outcome is unknown.
+            ValueError: the machine is no BSC of the server's site, or has queues.
+        """
+        request = protocol.ServerRemovalRequest(machine_name=machine_name, dry_run=dry_run)
+        self._perform(request, f"remove {machine_name}")
+
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""
         self._perform(protocol.ServerStopRequest(), "stop")

@@ -125,6 +125,19 @@ class SitePscRequest(_Document):
     machine_name: str = Field(max_length=256)
 
 
+class ServerRemovalRequest(_Document):
+    """Request to the PSC of a site to remove a BSC; the reply is an `OutcomeReply`.
+
+    Attributes:
+        machine_name: machine of the BSC.
+        dry_run: True to check only if it can be removed.
+    """
+
+    request: Literal["remove-server"] = "remove-server"
+    machine_name: str = Field(min_length=1, max_length=256)
+    dry_run: bool = False
+
+
 class HostRequest(_Document):
     """Request to remember the address of a machine; the reply is an `OutcomeReply`."""
 
@@ -174,6 +187,7 @@ Request = (
     | ResynchronizeRequest
     | RoleRequest
     | SitePscRequest
+    | ServerRemovalRequest
     | HostRequest
     | AdmissionRequest
     | ServerStopRequest

@@ -15,8 +15,8 @@ from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
-from mqdssm.server.object_changes import RequestedChange, change_of
-from mqdssm.server.role_changes import role_change, site_psc_change
+from mqdssm.server.object_changes import change_of
+from mqdssm.server.role_changes import role_change, server_removal, site_psc_change
 from mqdssm.server.snapshot import ServerSnapshot
 
 log: Final = logging.getLogger(__name__)
@@ -80,13 +80,13 @@ class ControlService:
         match request:
             case protocol.StatusRequest():
                 return protocol.StatusReply(snapshot=self._snapshot())
-            case protocol.ObjectChangeRequest():
-                return self._make(change_of(request, self._server.store.lookup))
-            case protocol.RoleRequest():
-                return self._make(role_change(request, self._server.store.lookup))
-            case protocol.SitePscRequest():
-                status = self._server.driver.status()
-                return self._make(site_psc_change(request, self._server.store.lookup, status))
+            case (
+                protocol.ObjectChangeRequest()
+                | protocol.RoleRequest()
+                | protocol.SitePscRequest()
+                | protocol.ServerRemovalRequest()
+            ):
+                return self._make(request)
             case (
                 protocol.TakeOverRequest() | protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest()
             ):
@@ -108,7 +108,26 @@ class ControlService:
         self._hosts.add(request.machine_name, request.machine_id, request.address)
         return protocol.OutcomeReply(status=0)
 
-    def _make(self, change: RequestedChange) -> protocol.OutcomeReply:
+    def _make(
+        self,
+        request: protocol.ObjectChangeRequest
+        | protocol.RoleRequest
+        | protocol.SitePscRequest
+        | protocol.ServerRemovalRequest,
+    ) -> protocol.OutcomeReply:
+        """Make the change of an object that is requested; with `dry_run` check it only."""
+        look_up = self._server.store.lookup
+        match request:
+            case protocol.ObjectChangeRequest():
+                change = change_of(request, look_up)
+            case protocol.RoleRequest():
+                change = role_change(request, look_up)
+            case protocol.SitePscRequest():
+                change = site_psc_change(request, look_up, self._server.driver.status())
+            case protocol.ServerRemovalRequest():
+                change = server_removal(request, self._server)
+                if request.dry_run:
+                    return protocol.OutcomeReply(status=0)
         return _reply(change.perform(self._server.driver))
 
     def _ask(

@@ -5,6 +5,7 @@ The role of a machine is PROPID_QM_SERVICE of its object. The enterprise names i
 
 from typing import Final
 
+from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
@@ -16,7 +17,8 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 from mqdssm.server.config import SERVICES
-from mqdssm.server.control_protocol import RoleRequest, SitePscRequest
+from mqdssm.server.control_protocol import RoleRequest, ServerRemovalRequest, SitePscRequest
+from mqdssm.server.current_roles import pec_name_of, role_of, role_of_running
 from mqdssm.server.object_changes import RequestedChange
 
 _SERVERS: Final = Service.PSC | Service.PEC
@@ -80,6 +82,44 @@ def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStat
     if isinstance(key, bytes) and key:
         properties += ((Propid.S_PSC_SIGNPK, key),)
     return _update(ObjectType.SITE, site, PEC_PARTITION_ID, properties)
+
+
+def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> RequestedChange:
+    """Return the deletion of the machine of a BSC.
+
+    Args:
+        request: the BSC.
+        server: the PSC of its site.
+
+    Raises:
+        ObjectNotFound: no such machine.
+        ValueError: the machine is no BSC of the site, or has queues.
+        DirectoryError: the directory cannot be read.
+    """
+    name, look_up, site_id = request.machine_name, server.store.lookup, server.settings.site_id
+    machine = _read(look_up, ObjectType.MACHINE, name)
+    role = role_of(_service(machine), name, pec_name_of(server.driver.status()))
+    if role is None:
+        raise ValueError(f"{name} is no directory server: delete its queue manager")
+    if role is Role.PEC:
+        raise ValueError(f"{name} is the PEC: hand the enterprise over first")
+    if role is Role.PSC:
+        raise ValueError(f"{name} is the PSC of its site: hand the site over first, or remove the site")
+    if role_of_running(server) is Role.BSC or machine.partition_id != site_id:
+        raise ValueError(
+            f"{name} is removed by the PSC of its site, which {server.settings.machine_name} is not"
+        )
+    queues = look_up(ops.HasObjects(partition_id=site_id, queues_of=machine.identifier))
+    if isinstance(queues, ops.Answer) and queues.yes:
+        raise ValueError(f"{name} has queues: delete them first, or make it an ordinary machine (demote)")
+    return RequestedChange(
+        command=Command.DELETE,
+        object_type=ObjectType.MACHINE,
+        partition_id=site_id,
+        path_name=None,
+        identifier=machine.identifier,
+        properties=(),
+    )
 
 
 def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead:

@@ -8,6 +8,8 @@ from support.replication.live_servers import Enterprise, LiveServer, pec_with_si
 from support.replication.queue_managers import wait_until
 
 from mqdssm.engines.replication.settings import Role
+from mqdssm.errors import DirectoryError
+from mqdssm.model.elements import Queue
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.control_client import ControlClient
@@ -82,6 +84,33 @@ def test_a_bsc_becomes_an_ordinary_machine(alone, operated):
     psc = operated.at("PSC1")
     alone("enterprise", "demote", "--machine", "BSC1", *psc)
     wait_until(lambda: not [one for one in operated.servers["PSC1"].driver.status().neighbors if one.is_bsc])
+
+
+def test_a_bsc_is_removed_with_its_machine(alone, operated):
+    psc = operated.servers["PSC1"]
+    remove = ("enterprise", "remove-server", "--machine")
+    assert "hand the site over first" in alone(*remove, "PSC1", *operated.at("PSC1"), code=2).stderr
+    assert "hand the enterprise over first" in alone(*remove, "PEC", *operated.at("PEC"), code=2).stderr
+    for other in "PEC", "BSC1":
+        assert f"which {other} is not" in alone(*remove, "BSC1", *operated.at(other), code=2).stderr
+    assert psc.create_machine("WEB1", "Site1").status == Hresult.MQ_OK
+    assert "delete its queue manager" in alone(*remove, "WEB1", *operated.at("PSC1"), code=2).stderr
+    assert psc.create_queue("BSC1\\orders", "Site1").status == Hresult.MQ_OK
+    assert "BSC1 has queues" in alone(*remove, "BSC1", *operated.at("PSC1"), "--dry-run", code=2).stderr
+    with ControlClient(operated.folder / "PSC1") as client:
+        client.delete(Queue(pathname="BSC1\\orders"))
+    plan = alone.json(*remove, "BSC1", *operated.at("PSC1"), "--dry-run")
+    assert plan["steps"] == ["PSC1 deletes the machine BSC1, and sends it nothing any more"]
+    assert [neighbor.machine_name for neighbor in psc.driver.status().neighbors if neighbor.is_bsc] == [
+        "BSC1"
+    ]
+    shown = alone(*remove, "bsc1", *operated.at("PSC1")).stdout
+    assert "then: stop the server of bsc1, and remove its folder" in shown
+    wait_until(lambda: not any(neighbor.is_bsc for neighbor in psc.driver.status().neighbors))
+    alone(*remove, "BSC1", *operated.at("PSC1"), code=4)
+    operated.enterprise.wait_equal("PEC", "PSC1", partition_id=SITE1)
+    with ControlClient(operated.folder / "BSC1", reply_s=60) as client, pytest.raises(DirectoryError):
+        client.create(Queue(pathname="PSC1\\late"))
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")

@@ -26,7 +26,7 @@ from mqdssm.errors import (
     ObjectAlreadyExists,
     TransportError,
 )
-from mqdssm.model.elements import Queue
+from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server import process as server_process
 from mqdssm.server.backup import DIRECTORY, back_up, restore
@@ -34,6 +34,7 @@ from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.process import ServerProcess
+from mqdssm.server.renaming import rename_server
 from mqdssm.server.setup import add_server, make_pec
 from mqdssm.testing import OpenLdapServer
 
@@ -155,6 +156,38 @@ def test_a_folder_has_one_process_and_keeps_its_role(tmp_path, monkeypatch):
         wait_until(lambda: any("server.toml follows: PEC01 is a PSC" in report for report in pec.reports), 20)
         assert ServerConfig.read(pec.folder.config).server == now
         assert len(pec.reports) == 3
+
+
+def test_a_server_gets_another_name(tmp_path):
+    folder = DirectoryServerFolder(init(tmp_path / "pec"))
+    with pytest.raises(ConfigError, match="has no machine PEC01 yet"):
+        rename_server(folder, "HQ01")
+    with running(folder.path) as pec:
+        wait_until(lambda: pec.create(r"PEC01\first"), 20)
+        with pytest.raises(ConfigError, match="runs already"):
+            rename_server(folder, "HQ01")
+        with pec.client() as client:
+            site = client.status().site_id
+            client.create(QueueManager(computer_name="WEB01", site_identifier_list=[site]))
+            named = {"site": "Paris", "machine_name": "PSC01", "listen": "127.0.0.1:9"}
+            add_server(tmp_path / "psc", client, role=Role.PSC, **named)
+    text = folder.config.read_text()
+    for name in "WEB01", "psc01":
+        with pytest.raises(GenericDirectoryError, match="another machine has the name"):
+            rename_server(folder, name)
+    for name in "pec01", "A\\B", "":
+        with pytest.raises(ConfigError):
+            rename_server(folder, name)
+    assert rename_server(folder, "HQ01", dry_run=True).server.pec_name == "HQ01"
+    assert folder.config.read_text() == text
+    rename_server(folder, "HQ01")
+    assert folder.config.read_text() == text.replace('"PEC01"', '"HQ01"')
+    with running(folder.path) as pec:
+        wait_until(
+            lambda: [part.owner for part in pec.snapshot().partitions if part.is_ours] == ["HQ01"] * 2, 20
+        )
+        assert pec.create(r"HQ01\second")
+        assert pec.snapshot().machine_name == "HQ01"
 
 
 @pytest.fixture

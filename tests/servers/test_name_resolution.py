@@ -58,6 +58,11 @@ def test_an_identifier_leads_to_a_host_by_either_name(web01, directory, host):
     assert NameResolver({host: HOST}, directory).resolve(web01) == (HOST,)
 
 
+def test_a_machine_with_a_new_name_has_the_host_of_its_identifier(web01, directory):
+    """Hosts of the configuration have its former name."""
+    assert NameResolver({"old": HOST, web01: HOST}, directory).resolve("web01") == (HOST,)
+
+
 def test_short_and_full_names_lead_to_one_host(web01, directory):
     resolver = NameResolver({"Web01.Example.com": HOST}, directory)
     assert resolver.resolve("web01") == resolver.resolve("WEB01.example.COM") == (HOST,)

@@ -157,6 +157,44 @@ def demote(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun
         _perform(run, [step], afterwards, dry_run=dry_run, act=lambda: client.change_role(machine, None))
 
 
+def remove_server(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun = False) -> None:
+    """Remove a BSC with its machine; the PSC of its site acts.
+
+    The machine must have no queues left. The PSC of a site first hands the site over, the PEC the enterprise.
+    """
+    with control_client(server) as client:
+        with usage_problems():
+            client.remove_server(machine, dry_run=True)
+        steps = [f"{client.machine_name} deletes the machine {machine}, and sends it nothing any more"]
+        afterwards = [f"stop the server of {machine}, and remove its folder"]
+        _perform(run, steps, afterwards, dry_run=dry_run, act=lambda: client.remove_server(machine))
+
+
+def rename(
+    run: CommandRun,
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the server, which is stopped.")],
+    machine: Annotated[str, typer.Option("--machine", metavar="NAME", help="New name of its machine.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Give the machine of a directory server another name.
+
+    Stop the server first. It tells the others its name after its next start.
+    """
+    from mqdssm.server.folder import DirectoryServerFolder
+    from mqdssm.server.renaming import rename_server
+
+    place = DirectoryServerFolder(folder.absolute())
+    with usage_problems():
+        config = rename_server(place, machine, dry_run=True)
+    steps = [f"the {config.server.role.value} of {config.server.site} in {folder} is called {machine}"]
+    afterwards = [
+        f"mqdssm serve {place.config}",
+        f"where server.toml alone has its address: mqdssm enterprise add-host {machine} ADDRESS:PORT",
+    ]
+    _perform(run, steps, afterwards, dry_run=dry_run, act=lambda: rename_server(place, machine))
+
+
 def name_psc(
     run: CommandRun,
     *,
@@ -221,6 +259,8 @@ def add_role_commands(group: typer.Typer) -> None:
         resynchronize: f"resynchronize --site Paris {here}",
         hand_over: f"hand-over --machine BSC01 {here}",
         demote: f"demote --machine BSC01 {here}",
+        remove_server: f"remove-server --machine BSC01 {here}",
+        rename: "rename psc --machine PARIS01",
         name_psc: f"name-psc --site Paris --machine BSC01 {here}",
         remove_site: f"remove-site --site Paris {here}",
     }
@@ -277,7 +317,7 @@ def _perform(
     afterwards: Sequence[str],
     *,
     dry_run: bool,
-    act: Callable[[], None],
+    act: Callable[[], object],
 ) -> None:
     """Perform a change unless it is a dry run.
 

@@ -232,9 +232,14 @@ class HasObjects:
     """Check whether a partition has any object with a number.
 
     Placeholders have none. The result is `Answer`.
+
+    Attributes:
+        partition_id: the partition.
+        queues_of: identifier of a machine whose queues are looked for alone; None: any object.
     """
 
     partition_id: Guid
+    queues_of: Guid | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

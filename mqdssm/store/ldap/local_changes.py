@@ -116,14 +116,14 @@ class LocalChanges:
         if (
             not is_known(stored_entry, change.numbers)
             and stored_entry.type is ObjectType.MACHINE
-            and self._has_queues(stored_entry)
+            and self.has_queues(stored_entry)
         ):
             return ObjectOutcome(status=Hresult.MQ_ERROR)
         named = ChangeSubject(operation.object_type, stored_entry.identifier, None, {})
         again = self._wanted(Command.DELETE, named, operation)
         return self._apply(again, view if operation.identifier is not None else None)
 
-    def _has_queues(self, machine: StoredEntry) -> bool:
+    def has_queues(self, machine: StoredEntry) -> bool:
         """Return True if a machine has queues of its partition.
 
         They are below it by name, or refer to it by PROPID_Q_QMID.

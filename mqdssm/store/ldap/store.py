@@ -331,6 +331,15 @@ class LdapStore(Closeable):
         )
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
+        if operation.queues_of is not None:
+            machines = self._reader.holding([operation.queues_of])
+            return ops.Answer(
+                yes=any(
+                    self._authority.has_queues(machine)
+                    for machine in machines
+                    if machine.number_in(operation.partition_id) is not None
+                )
+            )
         search_filter = And((Equal(PARTITION, bytes(operation.partition_id)), Not(TOMBSTONE)))
         return ops.Answer(yes=next(self._reader.find(search_filter, ("1.1",)), None) is not None)
 

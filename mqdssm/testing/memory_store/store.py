@@ -303,7 +303,11 @@ class MemoryStore:
         )
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
-        return ops.Answer(yes=bool(self._kept.shelf(operation.partition_id).objects))
+        shelf = self._kept.shelf(operation.partition_id)
+        if operation.queues_of is None:
+            return ops.Answer(yes=bool(shelf.objects))
+        machine = _of_type(shelf, operation.queues_of, ObjectType.MACHINE)
+        return ops.Answer(yes=machine is not None and shelf.has_queues(machine))
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
         shelf = self._kept.shelf(operation.partition_id)

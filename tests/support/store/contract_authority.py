@@ -370,6 +370,22 @@ class ReadingContract:
         world.delete(machine, ObjectType.MACHINE)
         assert world.perform(asked) == ops.Answer(yes=False), "a tombstone is no object"
 
+    def test_has_queues(self, harness: Harness) -> None:
+        world = World(harness)
+        machine, other, queue = guid(), guid(), guid()
+        asked = ops.HasObjects(partition_id=world.site, queues_of=machine)
+        assert world.perform(asked) == ops.Answer(yes=False)
+        world.create(world.machine(machine, "WEB1"))
+        world.create(world.machine(other, "WEB2"))
+        world.create(world.queue(queue, "web2\\orders"))
+        assert world.perform(asked) == ops.Answer(yes=False)
+        assert world.perform(ops.HasObjects(partition_id=world.site, queues_of=other)) == ops.Answer(yes=True)
+        assert world.perform(ops.HasObjects(partition_id=guid(), queues_of=other)) == ops.Answer(yes=False)
+        world.delete(queue, ObjectType.QUEUE)
+        assert world.perform(ops.HasObjects(partition_id=world.site, queues_of=other)) == ops.Answer(
+            yes=False
+        )
+
     def test_lookup_by_number(self, harness: Harness) -> None:
         world = World(harness)
         ids = [guid() for _ in range(6)]
