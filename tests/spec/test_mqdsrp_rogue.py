@@ -303,3 +303,69 @@ def test_nobody_acknowledges_to_no_machine() -> None:
     net.run(LONG_S)
     assert objects(net, "PSC2", SITE1)
     assert "" not in {to for _, to, _ in net.sent}
+
+
+def unnamed() -> Net:
+    """The operator took PSC1 away: its site names nobody, and all know that."""
+    net = world()
+    assert net.name_psc("Site1", "").status == OK
+    net.run(SETTLE_S)
+    return net
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.parametrize("target", ["PEC", "PSC2", "BSC2"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_psc_that_its_site_names_no_more_is_believed_no_more(target: str, restarted: bool) -> None:
+    """Decision R186: AuthorityName is the PSC of the site's object, also if that is nobody."""
+    net = unnamed()
+    silenced(net, "PSC1")
+    if restarted:
+        net.restart(target)
+    before = objects(net, target, SITE1)
+    forged = lies(SITE1, (Command.SYNC, guid_of("machine C14"), machine("Mine", Service.NONE)))
+    for message in (*claims("PSC1", SITE1), forged):
+        says(net, "PSC1", target, message)
+    assert kept(net, target, SITE1).authority_name == ""
+    assert objects(net, target, SITE1) == before
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_psc_that_its_site_names_no_more_is_no_neighbour() -> None:
+    """Decision R186: nothing is sent to it, and no tombstone kept for it."""
+    net = unnamed()
+    net.sent.clear()
+    for number in range(4):
+        assert net.create_queue("C24", f"new {number}", "Site2", "PSC2").status == OK
+    net.run(SETTLE_S)
+    propagated = (one for one in net.sent if isinstance(one[2], ChangePropagationMessage))
+    assert "PSC1" not in {to for _, to, message in propagated if message.directory_changes}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.2")
+def test_a_psc_that_its_site_names_no_more_does_not_name_itself() -> None:
+    """Decision R186: the operator names the next PSC; the old one asked for its name again, and got it."""
+    net = unnamed()
+    net.run(LONG_S)
+    silenced(net, "PSC1")
+    for name in ("PSC1", "Renamed"):
+        claim = asks(PEC_PARTITION_ID, Command.UPDATE, ((Propid.S_PSC, name),), guid_identifier=SITE1)
+        event = Received(message=request(name, claim), sender=name, machine_id=guid_of("machine PSC1"))
+        net._put("PEC", event, 0)
+        net.run(2)
+    assert kept(net, "PEC", SITE1).authority_name == ""
+    assert net.take_over("BSC1", SITE1).status == OK
+    assert net.name_psc("Site1", "BSC1").status == OK
+    net.run(LONG_S)
+    assert {kept(net, name, SITE1).authority_name for name in net.hosts if name != "PSC1"} == {"BSC1"}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+def test_a_machine_does_not_make_itself_the_psc_of_a_site_that_names_nobody() -> None:
+    """Decision R186: a new copy of the site has the machine with its old role, from the PEC."""
+    net = unnamed()
+    silenced(net, "PSC1", "BSC1")
+    with_site(net, "Site3", "PSC3")
+    net.run(LONG_S)
+    assert guid_of("machine PSC1") in objects(net, "PSC3", SITE1)
+    assert kept(net, "PSC3", SITE1).authority_name == ""

@@ -326,6 +326,14 @@ def test_a_pec_that_crashed_behind_the_name_of_a_psc_follows_that_psc() -> None:
     assert all_equal(net)
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_pec_that_crashed_when_a_site_got_no_psc_knows_it() -> None:
+    """Decision R186: its start follows the site's object (R127), also one that names nobody."""
+    net = world()
+    _name_psc_and_crash(net, "")
+    assert believed(net) == ""
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
 def test_an_older_name_in_a_sites_object_is_not_followed_at_a_start() -> None:
     """Decision R127: the site was handed over since, and its object does not say so yet."""

@@ -49,16 +49,22 @@ def _follow_site(server: ReplicaState, site: ops.ObjectRead, partition: Partitio
     if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
         return
     psc_name = _psc_of(site)
-    if psc_name and not server.is_me(psc_name) and not partition.record.owned:
+    if not server.is_me(psc_name) and not partition.record.owned:
         yield from _follow_psc(server, partition, psc_name)
 
 
 def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[None]:
     """Record the PSC that a site's object names.
 
+    Another site whose object names nobody has no authority (decision R186).
+
     The PEC then persists its last number: sites' objects up to that number have been followed (R127).
     If a sender has that name, and is the machine that we know as the PEC, the PEC was renamed (R172).
     """
+    if not psc_name:
+        if site.id == server.settings.site_id:
+            return
+        site.hint = ""
     is_new = key_of(site.record.authority_name) != key_of(psc_name)
     pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
     if is_new and key_of(pec_name) in server.aliases.get(key_of(psc_name), ()):
@@ -222,7 +228,7 @@ def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     partition = server.partitions.get(site_id)
     if partition is not None and partition.record.owned:
         yield from _check_owner(server, partition, psc_name)
-    if partition is None or partition.record.owned or not psc_name:
+    if partition is None or partition.record.owned:
         return True
     mine = site_id == server.settings.site_id
     if not server.is_me(psc_name):
@@ -328,6 +334,8 @@ def _record_authority(
     mine = partition.id == server.settings.site_id
     if partition.record.owned or (not mine and identifier == server.settings.machine_id):
         return False
+    if not mine and not partition.record.authority_name:
+        return False  # the site's object names nobody (decision R186)
     if identifier == server.settings.machine_id:
         if role & CONTROLLER:
             yield from succession.own_if_named(server, partition)

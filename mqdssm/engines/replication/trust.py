@@ -147,6 +147,7 @@ def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
         if partition.id == server.settings.site_id:
             names.add(key_of(server.psc_name))
     names -= authority_keys  # an authority may name its successor like another site's server (decision R142)
+    names.discard("")  # of a site without a PSC (decision R186)
     if names:
         server.aliases[key] = frozenset(names)
         for partition in server.partitions.values():
