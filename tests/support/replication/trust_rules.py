@@ -42,7 +42,8 @@ RULES: Final = (
     ),
     TrustRule(
         "who the authority of a partition is",
-        "the PEC, by the site's object; the authority itself, by its last number (R38); the operator",
+        "the PEC, by the site's object, also if that names nobody (R186); "
+        "the authority itself, by its last number (R38); the operator",
         "dropped",
     ),
     TrustRule(
