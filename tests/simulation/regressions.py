@@ -66,4 +66,5 @@ REGRESSIONS = {
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
     709_675: "who had asked a server that had not started yet ignored its numbers, and waited for the timer",
     709_386: "a PSC that had been a BSC of a hostile one had its site changed every 30 seconds, for ever",
+    707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

@@ -4,8 +4,9 @@ import copy
 from dataclasses import replace
 
 import pytest
-from support.replication.lone_authority import OK
-from support.replication.lone_server import Lone
+from support.replication.lone_authority import OK, authority
+from support.replication.lone_server import AWAY, Lone, kinds, machine
+from support.replication.lying_servers import asks, header, request
 from support.replication.network import Net, all_equal, guid_of, hand_the_enterprise_over
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
 
@@ -356,3 +357,42 @@ def test_a_source_that_is_renamed_goes_on_with_a_full_synchronization() -> None:
     assert MIN not in [message.from_seq_number for _, message in questions(net, sent)], "it began anew"
     net.run(LONG_S)
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
+@pytest.mark.parametrize("is_told", [True, False], ids=["by a header", "by its timer"])
+@pytest.mark.parametrize("named_by", ["its PSC", "the operator"])
+def test_a_pec_asks_the_psc_of_its_own_directory_though_an_older_change_names_another_one(
+    named_by: str, *, is_told: bool
+) -> None:
+    """Decision R187: an early change waited for the one before it; its machine has another name by now."""
+    server = authority(sync_wait_s=30.0, sync_wait_max_s=30.0)
+    server.told(machine(1, "Other", AWAY, Service.PSC), sender="Other")
+    server.told(machine(3, "Other", AWAY, Service.PSC), sender="Other")
+    renamed = ((Propid.S_PSC, "New"),)
+    if named_by == "its PSC":
+        change = asks(PEC_PARTITION_ID, Command.UPDATE, renamed, guid_identifier=AWAY)
+        made = server.did(
+            Received(message=request("New", change), sender="New", machine_id=guid_of("machine Other"))
+        )
+    else:
+        made = server.change(
+            Command.UPDATE, ObjectType.SITE, PEC_PARTITION_ID, identifier=AWAY, properties=renamed
+        )
+    assert ("SyncRequestMessage", "New") in kinds(made)
+    given = {"partition_id": AWAY, "from_seq_number": SequenceNumber(1)}
+    made = server.answered(machine(2, "Desk2", AWAY), sender="New", **given)
+    assert server.partition(AWAY).authority_name == "Other"  # as the change that waited says
+    assert kinds(made)[-1] == ("SyncRequestMessage", "Other")
+    if is_told:
+        made = server.got(header("New", AWAY, last=5), "New")
+    else:
+        assert kinds(server.fired(f"sync {AWAY}", after_s=30)) == [("SyncRequestMessage", "Other")]
+        made = server.fired(f"sync {AWAY}", after_s=30)
+    assert kinds(made) == [("SyncRequestMessage", "New")]
+    given = {"guid_identifier": guid_of("machine Other"), "previous_seq_number": SequenceNumber(3)}
+    last = replace(machine(5, "New", AWAY, Service.PSC), **given)
+    server.answered(last, sender="New", partition_id=AWAY, from_seq_number=SequenceNumber(3))
+    record = server.partition(AWAY)
+    assert (record.authority_name, record.last) == ("New", 5)

@@ -46,14 +46,16 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     Its authority and our PSC are not among them.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
-    restores that, the PEC asks the PSCs.
+    restores that, the PEC asks the PSCs. For a site it asks the PSC that its site's object names (R187).
     """
     enterprise = server.partitions[PEC_PARTITION_ID]
     names = authorities(server)
     if partition.is_doubted and enterprise.is_doubted:
         return names
     if enterprise.record.owned:
-        return []
+        authority_key = key_of(partition.record.authority_name)
+        pscs = [psc.name for psc in server.pscs.values() if psc.record.partition_id == partition.id]
+        return [name for name in pscs if key_of(name) != authority_key]
     pec_key = key_of(enterprise.record.authority_name)
     return [name for name in names if key_of(name) == pec_key]
 

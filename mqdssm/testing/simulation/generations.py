@@ -67,7 +67,18 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         *(700_381, 702_224, 702_442, 703_254, 705_550, 705_662, 706_484, 710_022, 711_827, 711_850),
     ),
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
-    Generation.SHORT: (500_000, 500_007, 500_052, 708_406, 709_386, 709_675, 715_699, 718_640, 720_339),
+    Generation.SHORT: (
+        500_000,
+        500_007,
+        500_052,
+        707_426,
+        708_406,
+        709_386,
+        709_675,
+        715_699,
+        718_640,
+        720_339,
+    ),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
