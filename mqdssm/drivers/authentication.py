@@ -6,7 +6,7 @@ See also [MC-MQDSRP] 3.1.7.2.1.
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -227,7 +227,7 @@ class Verifier:
 
 
 @dataclass(frozen=True, slots=True)
-class _UsableKey:
+class UsableKey:
     """An RSA key for verifying signatures, and a short text.
 
     The text identifies the key, also in files.
@@ -237,23 +237,26 @@ class _UsableKey:
     fingerprint: str
 
 
-def _signing_key(message: Message, level: AuthenticationLevel, sender: TrustedSender) -> _UsableKey | None:
+def _signing_key(message: Message, level: AuthenticationLevel, sender: TrustedSender) -> UsableKey | None:
     """Return the key of a sender that a message was signed with; None if no key fits."""
     try:
         data = signed_bytes(message, level)
     except ValueError:  # a destination that cannot be signed
         return None
-    keys = filter(None, map(_usable, sender.keys[:KEYS_TRIED_MAX]))
-    good = (
-        usable_key
-        for usable_key in keys
-        if is_signed(usable_key.key, data, message.signature, message.hash_algorithm)
-    )
+    return signing_key(sender.keys, data, message.signature, message.hash_algorithm)
+
+
+def signing_key(
+    keys: Sequence[PublicKey], data: bytes, signature: bytes, algorithm: HashAlgorithm
+) -> UsableKey | None:
+    """Return the key that some bytes were signed with; None if no key fits."""
+    usable_keys = filter(None, map(_usable, keys[:KEYS_TRIED_MAX]))
+    good = (usable_key for usable_key in usable_keys if is_signed(usable_key.key, data, signature, algorithm))
     return next(good, None)
 
 
 @lru_cache(maxsize=_USABLE_KEYS)
-def _usable(key: PublicKey) -> _UsableKey | None:
+def _usable(key: PublicKey) -> UsableKey | None:
     """Decode a key; None if it is too short or damaged (decision R57)."""
     try:
         public = key.rsa()
@@ -263,4 +266,4 @@ def _usable(key: PublicKey) -> _UsableKey | None:
         return None
     numbers = public.public_numbers()
     digest = hashlib.sha256(f"{numbers.n:x} {numbers.e:x}".encode())
-    return _UsableKey(public, digest.hexdigest()[:32])
+    return UsableKey(public, digest.hexdigest()[:32])

@@ -6,6 +6,7 @@ from its own folder, through the control socket.
 """
 
 from base64 import b64decode, b64encode
+from typing import Final
 
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import list_objects, read_object
@@ -35,17 +36,40 @@ class Admission:
         config: its configuration.
         keys: its public keys.
         hosts: addresses of servers.
+
+    Attributes:
+        server: the server that works.
+        hosts: addresses of servers.
     """
 
     def __init__(
         self, server: DirectoryServer, config: ServerConfig, keys: PublicKeys, hosts: HostTable
     ) -> None:
-        self._server, self._config, self._keys, self._hosts = server, config, keys, hosts
+        self.server: Final = server
+        self.hosts: Final = hosts
+        self._config, self._keys = config, keys
 
-    def admit(self, request: AdmissionRequest) -> AdmissionReply:
+    def check(self, role: Role, site: str, machine_name: str) -> None:
+        """Check that this server can admit a new one, whose key is not known yet.
+
+        Raises:
+            ValueError: another server admits it.
+            GenericDirectoryError: its site or its machine exists already, or the directory has no enterprise.
+            DirectoryError: the directory cannot be read.
+        """
+        self._check_role(role, site)
+        if role is Role.PSC and read_object(self.server.store.lookup, ObjectType.SITE, path_name=site):
+            raise GenericDirectoryError(f"site {site} exists already: choose another name")
+        self._check_name(machine_name)
+
+    def admit(self, request: AdmissionRequest, *, is_repeated: bool = False) -> AdmissionReply:
         """Make the objects of a new server; return the facts that it needs.
 
         Objects of an earlier request are found again.
+
+        Args:
+            request: names, key and address of the new server.
+            is_repeated: True if it was admitted before: objects that were removed since are not made again.
 
         Raises:
             ValueError: keys or an address that cannot be used, or this server cannot admit it.
@@ -53,28 +77,43 @@ class Admission:
             OutcomeUnknown: the objects may have been made; the same request may be repeated.
             DirectoryError: the directory cannot be read.
         """
-        parse_socket_address(request.address)
+        address = parse_socket_address(request.address)
+        if address.is_anywhere:
+            raise ValueError(f"{request.address} is no address by which others reach {request.machine_name}")
         try:
             signing_key = bytes(PublicKeys.from_bytes(b64decode(request.public_keys, validate=True)))
         except DecodeError as error:
             raise ValueError(f"the public keys of {request.machine_name}: {error}") from error
-        own = self._config.server
+        self._check_role(request.role, request.site)
+        new_site = Guid.of(request.site_id) if request.role is Role.PSC else None
+        self._check_name(request.machine_name, signing_key, site_id=new_site)
+        machine_id = Guid.of(request.machine_id)
+        self._check_identifier(machine_id, request.machine_name, signing_key)
         if request.role is Role.PSC:
-            if (current := role_of_running(self._server)) is not Role.PEC:
-                raise ValueError(f"{own.machine_name} is a {current}: only the PEC adds a PSC and its site")
-            self._check_enterprise()
-            self._check_name(request, signing_key)
-            site = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
-            site_id = self._make(request, site, Propid.S_PSC)
+            new = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
+            site_id = self._make(request, new, Propid.S_PSC, is_repeated=is_repeated)
         else:
-            self._check_site_of_bsc(request)
-            self._check_name(request, signing_key)
-            site_id = Guid.of(own.site_id)
-            machine = machine_of(
-                request.machine_name, Guid.of(request.machine_id), site_id, Service.BSC, signing_key
-            )
-            self._make(request, machine, Propid.QM_PATHNAME)
+            site_id = Guid.of(self._config.server.site_id)
+            new = machine_of(request.machine_name, machine_id, site_id, Service.BSC, signing_key)
+            self._make(request, new, Propid.QM_PATHNAME, is_repeated=is_repeated)
         return self._reply(request.role, site_id)
+
+    def _check_role(self, role: Role, site: str) -> None:
+        """Check that this server admits servers of a role and a site.
+
+        Raises:
+            ValueError: another server admits them.
+            GenericDirectoryError: the directory has no enterprise.
+        """
+        own, current = self._config.server, role_of_running(self.server)
+        if role is Role.PSC and current is not Role.PEC:
+            raise ValueError(f"{own.machine_name} is a {current}: only the PEC adds a PSC and its site")
+        if role is Role.PSC:
+            self._check_enterprise()
+        elif current is Role.BSC or own.site.casefold() != site.casefold():
+            raise ValueError(
+                f"{own.machine_name} is the {current} of {own.site}: the PSC of {site} adds its BSCs"
+            )
 
     def _check_enterprise(self) -> None:
         """Refuse a new site in an empty directory (decision T110).
@@ -82,45 +121,61 @@ class Admission:
         Raises:
             GenericDirectoryError: the directory has no enterprise.
         """
-        if not list_objects(self._server.store.lookup, ObjectType.ENTERPRISE):
+        if not list_objects(self.server.store.lookup, ObjectType.ENTERPRISE):
             raise GenericDirectoryError(
                 f"the directory of {self._config.server.machine_name} has no enterprise: see what the server "
                 "has reported"
             )
 
-    def _check_name(self, request: AdmissionRequest, signing_key: bytes) -> None:
+    def _check_name(
+        self, machine_name: str, signing_key: bytes | None = None, *, site_id: Guid | None = None
+    ) -> None:
         """Refuse the name of another machine, whose address would be replaced.
 
         A PSC that never started is named by its site alone.
 
+        Args:
+            machine_name: the name.
+            signing_key: key of the new machine; None: not known yet, and no machine may have the name.
+            site_id: site that may name the machine as its PSC; None: no site may.
+
         Raises:
             GenericDirectoryError: another machine has the name.
         """
-        name = key_of(request.machine_name)
-        refusal = GenericDirectoryError(
-            f"machine {request.machine_name} exists already, for another server: choose another name, or "
-            "remove it first"
+        name = key_of(machine_name)
+        machine = read_object(self.server.store.lookup, ObjectType.MACHINE, path_name=machine_name)
+        psc_names = [
+            get_text(site.properties or (), Propid.S_PSC) or ""
+            for site in list_objects(self.server.store.lookup, ObjectType.SITE)
+            if site.identifier != site_id
+        ]
+        is_other = (
+            machine is not None and get_value(machine.properties or (), Propid.QM_SIGN_PK) != signing_key
         )
-        sites = list_objects(self._server.store.lookup, ObjectType.SITE)
-        if name == key_of(self._config.server.machine_name):
-            raise refusal
-        for site in sites:
-            is_own = request.role is Role.PSC and site.identifier == Guid.of(request.site_id)
-            if not is_own and name == key_of(get_text(site.properties or (), Propid.S_PSC) or ""):
-                raise refusal
-        machine = read_object(self._server.store.lookup, ObjectType.MACHINE, path_name=request.machine_name)
-        if machine is not None and get_value(machine.properties or (), Propid.QM_SIGN_PK) != signing_key:
-            raise refusal
-
-    def _check_site_of_bsc(self, request: AdmissionRequest) -> None:
-        own = self._config.server
-        current = role_of_running(self._server)
-        if current is Role.BSC or own.site.casefold() != request.site.casefold():
-            raise ValueError(
-                f"{own.machine_name} is the {current} of {own.site}: the PSC of {request.site} adds its BSCs"
+        if is_other or name in map(key_of, (self._config.server.machine_name, *psc_names)):
+            raise GenericDirectoryError(
+                f"machine {machine_name} exists already, for another server: choose another name, or remove "
+                "it first"
             )
 
-    def _make(self, request: AdmissionRequest, new: RequestedChange, named: Propid) -> Guid:
+    def _check_identifier(self, machine_id: Guid, machine_name: str, signing_key: bytes) -> None:
+        """Refuse the identifier of another machine, whose address would be replaced.
+
+        Raises:
+            GenericDirectoryError: another machine has the identifier.
+        """
+        machine = read_object(self.server.store.lookup, ObjectType.MACHINE, identifier=machine_id)
+        is_other = (
+            machine is not None and get_value(machine.properties or (), Propid.QM_SIGN_PK) != signing_key
+        )
+        if is_other or machine_id == Guid.of(self._config.server.machine_id):
+            raise GenericDirectoryError(
+                f"another machine has the identifier {machine_id} of {machine_name}: make it in a new folder"
+            )
+
+    def _make(
+        self, request: AdmissionRequest, new: RequestedChange, named: Propid, *, is_repeated: bool
+    ) -> Guid:
         """Create an object, or find that of an earlier request; return its GUID.
 
         The address is known before the object is made, which makes this server send to the new one. A
@@ -130,19 +185,21 @@ class Admission:
             GenericDirectoryError: refused, or another object has the name.
             OutcomeUnknown: the object may have been made.
         """
-        read = read_object(self._server.store.lookup, new.object_type, path_name=new.path_name)
+        read = read_object(self.server.store.lookup, new.object_type, path_name=new.path_name)
         if read is not None and read.identifier is not None:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
             is_same = values.get(named) == request.machine_name and read.identifier == new.identifier
             if is_same and values.get(key) == dict(new.properties)[key]:
-                self._hosts.add(request.machine_name, request.machine_id, request.address)
+                self.hosts.add(request.machine_name, request.machine_id, request.address)
                 return read.identifier
             raise GenericDirectoryError(
                 f"{new.title} exists already, for another server: choose another name, or remove it first"
             )
-        self._hosts.add(request.machine_name, request.machine_id, request.address)
-        outcome = new.perform(self._server.driver)
+        if is_repeated:
+            raise GenericDirectoryError(f"{new.title} was removed since {request.machine_name} was admitted")
+        self.hosts.add(request.machine_name, request.machine_id, request.address)
+        outcome = new.perform(self.server.driver)
         if outcome.status == Hresult.MQDS_NO_RSP_FROM_OWNER:
             raise OutcomeUnknown(f"{new.title} may have been made, or not")
         if is_failure(outcome.status) or outcome.identifier is None:
@@ -151,7 +208,7 @@ class Admission:
 
     def _reply(self, role: Role, site_id: Guid) -> AdmissionReply:
         own = self._config.server
-        pec_name = pec_name_of(self._server.driver.status()) or own.pec_name
+        pec_name = pec_name_of(self.server.driver.status()) or own.pec_name
         is_pec = key_of(pec_name) == key_of(own.machine_name)
         itself = KnownKey(
             machine_name=own.machine_name,
@@ -161,7 +218,7 @@ class Admission:
         )
         pec = None if is_pec else self._key_of_pec(pec_name)
         listening = parse_socket_address(self._config.transport.listen, port_min=0)
-        hosts = self._hosts.addresses()
+        hosts = self.hosts.addresses()
         if listening.port and not listening.is_anywhere:
             hosts[own.machine_name.casefold()] = self._config.transport.listen
         return AdmissionReply(
@@ -175,7 +232,7 @@ class Admission:
 
     def _key_of_pec(self, pec_name: str) -> KnownKey | None:
         """Return the PEC's key by the directory, else the configured one, if any."""
-        read = read_object(self._server.store.lookup, ObjectType.MACHINE, path_name=pec_name)
+        read = read_object(self.server.store.lookup, ObjectType.MACHINE, path_name=pec_name)
         if read is not None and read.identifier is not None:
             stored_key = get_value(read.properties or (), Propid.QM_SIGN_PK)
             if isinstance(stored_key, bytes) and stored_key:

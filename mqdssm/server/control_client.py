@@ -213,6 +213,28 @@ class ControlClient:
         request = protocol.ServerRemovalRequest(machine_name=machine_name, dry_run=dry_run)
         self._perform(request, f"remove {machine_name}")
 
+    def make_token(self, request: protocol.TokenRequest) -> protocol.TokenReply:
+        """Let the server make a join token for a new server on another host.
+
+        Raises:
+            ValueError: another server admits it, or nobody can connect to the address.
+            GenericDirectoryError: the server cannot make it.
+        """
+        reply = self._ask(request)
+        if not isinstance(reply, protocol.TokenReply):
+            raise self._unexpected(reply)
+        return reply
+
+    def withdraw_token(self, machine_name: str) -> None:
+        """Let the server withdraw the join token for a machine.
+
+        Raises:
+            ObjectNotFound: there is none.
+            GenericDirectoryError: the server cannot withdraw it.
+        """
+        request = protocol.TokenWithdrawalRequest(machine_name=machine_name)
+        self._perform(request, f"withdraw the token for {machine_name}")
+
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""
         self._perform(protocol.ServerStopRequest(), "stop")
@@ -261,12 +283,7 @@ class ControlClient:
         """Return the error for a refusal."""
         if not isinstance(reply, protocol.RefusedReply):
             return ConfigError(f"{self._path} answers with {reply.reply!r}")
-        if reply.kind == "usage":
-            return ValueError(reply.problem)
-        if reply.kind == "unknown":
-            return OutcomeUnknown(f"{self.machine_name}: {reply.problem}")
-        error = ObjectNotFound if reply.kind == "not found" else GenericDirectoryError
-        return error(f"{self.machine_name}: {reply.problem}")
+        return error_of_refusal(reply, self.machine_name)
 
     def _send(self, document: BaseModel) -> None:
         try:
@@ -294,6 +311,21 @@ class ControlClient:
     def _lost(self, error: OSError) -> DirectoryNotConnected:
         reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
         return DirectoryNotConnected(f"the directory server at {self._path} {reason}")
+
+
+def error_of_refusal(reply: protocol.RefusedReply, machine_name: str) -> Exception:
+    """Return the error for the refusal of a server.
+
+    Args:
+        reply: the refusal.
+        machine_name: machine of the server.
+    """
+    if reply.kind == "usage":
+        return ValueError(reply.problem)
+    if reply.kind == "unknown":
+        return OutcomeUnknown(f"{machine_name}: {reply.problem}")
+    error = ObjectNotFound if reply.kind == "not found" else GenericDirectoryError
+    return error(f"{machine_name}: {reply.problem}")
 
 
 def _connect(path: Path) -> socket.socket:

@@ -4,14 +4,16 @@ A frame is four octets with the length in big-endian order, and as many octets o
 begin with a `Hello`. Then the client sends requests, one at a time, and the server answers each.
 """
 
+import logging
 import socket
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mqdssm.engines.replication.settings import Role
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, MqdssmError, ObjectNotFound, OutcomeUnknown
 from mqdssm.server.config import ListenedAddress, MachineName, NameText
 from mqdssm.server.snapshot import ServerSnapshot
 
@@ -21,7 +23,11 @@ REQUEST_BYTES_MAX: Final = 4 << 20
 """Longest request in octets: an object has at most 2 MiB (decision R66), and base64 adds a third."""
 REPLY_BYTES_MAX: Final = 64 << 20
 """Longest reply in octets: the state of a server with thousands of sites."""
+TOKEN_S_MAX: Final = 7 * 24 * 3600
+"""Longest validity of a join token: a week."""
 _LENGTH_BYTES: Final = 4
+
+log: Final = logging.getLogger(__name__)
 
 
 class _Document(BaseModel):
@@ -173,6 +179,35 @@ class AdmissionRequest(_Document):
     address: Annotated[ListenedAddress, Field(max_length=300)]
 
 
+class TokenRequest(_Document):
+    """Request for a join token; the reply is a `TokenReply`.
+
+    Attributes:
+        role: PSC or BSC, admitted as by an `AdmissionRequest`.
+        site: its site.
+        machine_name: its machine.
+        address: address by which the new server reaches this one; empty: where this server listens.
+        valid_s: seconds until the token expires.
+    """
+
+    request: Literal["token"] = "token"
+    role: Literal[Role.PSC, Role.BSC]
+    site: Annotated[NameText, Field(min_length=1, max_length=256)]
+    machine_name: MachineName
+    address: Annotated[str, Field(max_length=300)] = ""
+    valid_s: int = Field(ge=60, le=TOKEN_S_MAX)
+
+
+class TokenWithdrawalRequest(_Document):
+    """Request to withdraw the join token for a machine.
+
+    The reply is an `OutcomeReply`.
+    """
+
+    request: Literal["withdraw-token"] = "withdraw-token"
+    machine_name: MachineName
+
+
 class ServerStopRequest(_Document):
     """Request to stop the server; the reply comes before it stops."""
 
@@ -190,6 +225,8 @@ Request = (
     | ServerRemovalRequest
     | HostRequest
     | AdmissionRequest
+    | TokenRequest
+    | TokenWithdrawalRequest
     | ServerStopRequest
 )
 
@@ -251,6 +288,21 @@ class AdmissionReply(_Document):
     hosts: dict[str, str]
 
 
+class TokenReply(_Document):
+    """Join token.
+
+    Attributes:
+        token: its text, which is secret.
+        expires: seconds since 1970.
+        fingerprint: fingerprint of the server's key, which the token pins.
+    """
+
+    reply: Literal["token"] = "token"
+    token: str = Field(repr=False)
+    expires: int
+    fingerprint: str
+
+
 class RefusedReply(_Document):
     """Refusal of a request that cannot be carried out.
 
@@ -267,11 +319,33 @@ class RefusedReply(_Document):
     kind: Literal["usage", "not found", "failure", "unknown"]
 
 
-Reply = StatusReply | OutcomeReply | AdmissionReply | RefusedReply
+Reply = StatusReply | OutcomeReply | AdmissionReply | TokenReply | RefusedReply
 
 REQUESTS: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="request")])
 REPLIES: Final[TypeAdapter[Reply]] = TypeAdapter(Annotated[Reply, Field(discriminator="reply")])
 HELLOS: Final[TypeAdapter[Hello]] = TypeAdapter(Hello)
+
+
+def reply_of(act: Callable[[], Reply]) -> Reply:
+    """Return the reply of an action, or a refusal if it raises an error.
+
+    The kind "unknown" says that a change may have been made, or not.
+    """
+    try:
+        return act()
+    except ValidationError as error:
+        return RefusedReply(problem=problem_of(error), kind="usage")
+    except ObjectNotFound as error:
+        return RefusedReply(problem=str(error), kind="not found")
+    except ValueError as error:
+        return RefusedReply(problem=str(error), kind="usage")
+    except OutcomeUnknown as error:
+        return RefusedReply(problem=str(error), kind="unknown")
+    except MqdssmError as error:
+        return RefusedReply(problem=str(error), kind="failure")
+    except Exception:
+        log.exception("a request fails by a defect")
+        return RefusedReply(problem="a defect, described in the server's log", kind="unknown")
 
 
 def send_document(connection: socket.socket, document: BaseModel, bytes_max: int) -> None:

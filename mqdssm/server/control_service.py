@@ -5,12 +5,10 @@ from collections.abc import Callable
 from typing import Final, assert_never
 from uuid import UUID
 
-from pydantic import ValidationError
-
 from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import ObjectOutcome
-from mqdssm.errors import MqdssmError, ObjectNotFound, OutcomeUnknown
+from mqdssm.errors import ObjectNotFound
 from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
@@ -18,6 +16,7 @@ from mqdssm.server.hosts import HostTable
 from mqdssm.server.object_changes import change_of
 from mqdssm.server.role_changes import role_change, server_removal, site_psc_change
 from mqdssm.server.snapshot import ServerSnapshot
+from mqdssm.server.token_admission import TokenAdmission
 
 log: Final = logging.getLogger(__name__)
 
@@ -34,6 +33,7 @@ class ControlService:
         snapshot: returns its state (`SnapshotReader.read`).
         stop: begins to stop the process; called after the reply to a `ServerStopRequest`.
         admission: admits new servers; None: this server does not.
+        token_admission: admits those of other hosts, and makes their tokens; None: likewise.
         hosts: addresses of other servers; None: they cannot be added.
 
     Attributes:
@@ -47,12 +47,13 @@ class ControlService:
         stop: Callable[[], object],
         *,
         admission: Admission | None = None,
+        token_admission: TokenAdmission | None = None,
         hosts: HostTable | None = None,
     ) -> None:
         self.machine_name: Final = server.queue_manager.machine_name
         self.stop: Final = stop
         self._server, self._snapshot = server, snapshot
-        self._admission, self._hosts = admission, hosts
+        self._admission, self._token_admission, self._hosts = admission, token_admission, hosts
 
     def perform(self, data: bytes) -> protocol.Reply:
         """Carry out a request, given as the octets of its document; return the reply.
@@ -60,21 +61,7 @@ class ControlService:
         A refusal says why nothing was done. The kind "unknown" of a refusal, and the status
         MQDS_NO_RSP_FROM_OWNER of an outcome, mean that the change may have been made, or not.
         """
-        try:
-            return self._perform(protocol.REQUESTS.validate_json(data))
-        except ValidationError as error:
-            return protocol.RefusedReply(problem=protocol.problem_of(error), kind="usage")
-        except ObjectNotFound as error:
-            return protocol.RefusedReply(problem=str(error), kind="not found")
-        except ValueError as error:
-            return protocol.RefusedReply(problem=str(error), kind="usage")
-        except OutcomeUnknown as error:
-            return protocol.RefusedReply(problem=str(error), kind="unknown")
-        except MqdssmError as error:
-            return protocol.RefusedReply(problem=str(error), kind="failure")
-        except Exception:
-            log.exception("a request on the control socket fails by a defect")
-            return protocol.RefusedReply(problem="a defect, described in the server's log", kind="unknown")
+        return protocol.reply_of(lambda: self._perform(protocol.REQUESTS.validate_json(data)))
 
     def _perform(self, request: protocol.Request) -> protocol.Reply:
         match request:
@@ -97,6 +84,8 @@ class ControlService:
                 if self._admission is None:
                     raise ValueError(f"{self.machine_name} does not admit servers")
                 return self._admission.admit(request)
+            case protocol.TokenRequest() | protocol.TokenWithdrawalRequest():
+                return self._manage_token(request)
             case protocol.ServerStopRequest():
                 return STOPS
             case _ as unreachable:
@@ -106,6 +95,18 @@ class ControlService:
         if self._hosts is None:
             raise ValueError(f"{self.machine_name} keeps no addresses")
         self._hosts.add(request.machine_name, request.machine_id, request.address)
+        return protocol.OutcomeReply(status=0)
+
+    def _manage_token(
+        self, request: protocol.TokenRequest | protocol.TokenWithdrawalRequest
+    ) -> protocol.TokenReply | protocol.OutcomeReply:
+        """Make or withdraw a join token."""
+        if self._token_admission is None:
+            raise ValueError(f"{self.machine_name} makes no join tokens")
+        if isinstance(request, protocol.TokenRequest):
+            return self._token_admission.make(request)
+        if not self._token_admission.withdraw(request.machine_name):
+            raise ObjectNotFound(f"there is no join token for {request.machine_name}")
         return protocol.OutcomeReply(status=0)
 
     def _make(

@@ -64,6 +64,11 @@ class DirectoryServerFolder:
         return self.path / "first-objects.made"
 
     @property
+    def tokens(self) -> Path:
+        """Join tokens that this server has made; secret, and not in a backup."""
+        return self.path / "join-tokens.json"
+
+    @property
     def control(self) -> Path:
         """Control socket."""
         return self.path / "control.sock"

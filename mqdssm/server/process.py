@@ -36,11 +36,13 @@ from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.http_server import HttpServer
 from mqdssm.server.identity_file import write_identity
+from mqdssm.server.join_tokens import JoinTokens
 from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.own_objects import OwnChange, OwnObjects
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
+from mqdssm.server.token_admission import TokenAdmission
 from mqdssm.store.ldap import LdapStore, Owner
 
 T = TypeVar("T")
@@ -148,14 +150,14 @@ class ServerProcess:
                 return
             own_objects = self._receive_notifications(closing, directory, server)
             reader = SnapshotReader(
-                server,
-                sessions=network.sessions,
-                transport_counts=network.counts,
-                own_objects=own_objects,
+                server, sessions=network.sessions, transport_counts=network.counts, own_objects=own_objects
             )
             self._open_local_port(closing, reader)
             admission = Admission(server, self.config, key.public_keys(), hosts)
-            service = ControlService(server, reader.read, self.stop, admission=admission, hosts=hosts)
+            tokens = closing.enter_context(self._token_admission(admission, key, network.address))
+            service = ControlService(
+                server, reader.read, self.stop, admission=admission, token_admission=tokens, hosts=hosts
+            )
             control = closing.enter_context(ControlServer(self._folder.control, service))
             closing.callback(server.driver.stop)  # before the control socket, which waits for its clients
             closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
@@ -184,6 +186,12 @@ class ServerProcess:
             failing.pop_all()
         self._follow(current)
         return store
+
+    def _token_admission(
+        self, admission: Admission, key: PrivateKey, listen: SocketAddress
+    ) -> TokenAdmission:
+        tokens = JoinTokens(self._folder.tokens)
+        return TokenAdmission(admission, tokens, key, listen=listen, on_report=self._on_report)
 
     def _wait_for_end(self, server: DirectoryServer, control: ControlServer) -> None:
         """Wait for the end; meanwhile the configuration file follows the role."""

@@ -1,7 +1,7 @@
 """Making the folder of a directory server: its key and its configuration."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from mqdssm.errors import (
     DirectoryNotConnected,
     GenericDirectoryError,
     ObjectNotFound,
+    TransportError,
     folder_errors,
 )
 from mqdssm.events.durable_files import write_atomically
@@ -25,7 +26,6 @@ from mqdssm.server.config import (
     TransportSection,
     encoded_keys,
 )
-from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, problem_of
 from mqdssm.server.folder import DirectoryServerFolder
 
@@ -67,9 +67,16 @@ def make_pec(
     return write_folder(path, config)
 
 
+class Admitter(Protocol):
+    """Server that admits new ones: a `ControlClient` or a `TokenClient`."""
+
+    def admit(self, request: AdmissionRequest) -> AdmissionReply:
+        """Have the objects of a new server made, as `ControlClient.admit`."""
+
+
 def add_server(
     path: Path,
-    client: ControlClient,
+    client: Admitter,
     *,
     role: Literal[Role.PSC, Role.BSC],
     site: str,
@@ -82,7 +89,7 @@ def add_server(
 
     Args:
         path: the new folder, or that of a request whose outcome is unknown.
-        client: control socket of the PEC for a PSC, of the site's PSC for a BSC.
+        client: the PEC for a PSC, the site's PSC for a BSC, by its control socket or a join token.
         role: PSC or BSC.
         site: its site; that of a PSC is made.
         machine_name: its machine.
@@ -94,6 +101,7 @@ def add_server(
         GenericDirectoryError: a change was refused.
         OutcomeUnknown: the objects of the new server may have been made.
         DirectoryNotConnected: the request was not sent.
+        TransportError: with a token: the address cannot be listened on.
     """
     draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen)
     folder = DirectoryServerFolder(path)
@@ -104,7 +112,7 @@ def add_server(
         reply = client.admit(request)
     except DirectoryNotConnected as error:  # OutcomeUnknown, too: the other server may have taken the key
         raise type(error)(f"{error}; {path} keeps the key and the request: repeat the command") from error
-    except (GenericDirectoryError, ObjectNotFound, ValueError):
+    except (GenericDirectoryError, ObjectNotFound, TransportError, ValueError):
         if not is_repeated:  # else the first request may have been carried out
             _discard(folder)
         raise

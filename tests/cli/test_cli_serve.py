@@ -74,10 +74,13 @@ def test_an_enterprise_of_three_processes(alone, tmp_path, ending):
     named = ("--name", "Contoso", "--site", "Berlin", "--machine", "PEC01")
     made(alone, pec, "init", str(pec), *named, "--listen", free_address())
     with serving(pec) as pec_process:
-        paris = ("--site", "Paris", "--listen", free_address())
-        site = made(
-            alone, psc, "add-server", str(psc), "--role", "psc", "--machine", "PSC01", *paris, *through[pec]
-        )
+        paris, token = ("--role", "psc", "--site", "Paris", "--machine", "PSC01"), str(tmp_path / "token")
+        server = ("--server", str(pec / "control.sock"))
+        answer = alone.json("enterprise", "make-token", *paris, "--to", token, *server)
+        assert answer["fingerprint"].startswith("SHA256:")
+        site = made(alone, psc, "add-server", str(psc), "--token", token, "--listen", free_address())
+        assert pec_process.stdout is not None
+        assert answer["fingerprint"] not in pec_process.stdout.readline(), "a report of the key of the PSC"
         with serving(psc) as psc_process:
             wait_for(alone, pec, lambda parts: parts.get(site, {}).get("last_number") == 1)
             further = ("--role", "bsc", "--machine", "BSC01", "--site", "Paris", "--listen", free_address())

@@ -1,14 +1,16 @@
 """``mqdssm enterprise``: make directory servers, and change their roles."""
 
-from enum import StrEnum
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.server.control import control_client
 from mqdssm.cli.server.roles import add_role_commands
+from mqdssm.cli.server.tokens import AddedRole, add_token_commands, token_client
 
 app = typer.Typer(
     add_completion=False, help="Make the directory servers of an enterprise.", no_args_is_help=True
@@ -45,14 +47,23 @@ def _answer(run: CommandRun, config_file: Path) -> None:
     )
 
 
-class AddedRole(StrEnum):
-    """Role of a directory server that is added."""
-
-    PSC = "psc"
-    BSC = "bsc"
-
-
-NewRole = Annotated[AddedRole, typer.Option("--role", help="psc for a new site, bsc for a further server.")]
+NewRole = Annotated[
+    AddedRole | None, typer.Option("--role", help="psc for a new site, bsc for a further server.")
+]
+NewSite = Annotated[str, typer.Option("--site", metavar="NAME", help="Its site. A token names it.")]
+NewMachine = Annotated[str, typer.Option("--machine", metavar="NAME", help="Its machine. A token names it.")]
+ThroughOrToken = Annotated[
+    Path | None,
+    typer.Option(
+        "--through", metavar="SOCKET", help="Control socket of a server on this host, which admits."
+    ),
+]
+Token = Annotated[
+    Path | None,
+    typer.Option(
+        "--token", metavar="FILE", help="Join token of a server on another host; - for standard input."
+    ),
+]
 Through = Annotated[
     Path, typer.Option("--through", metavar="SOCKET", help="Control socket of a directory server that runs.")
 ]
@@ -105,25 +116,40 @@ def add_server(
     run: CommandRun,
     *,
     folder: Folder,
-    role: NewRole,
-    site: Site,
-    machine: Machine,
     listen: Listen,
-    through: Through,
+    role: NewRole = None,
+    site: NewSite = "",
+    machine: NewMachine = "",
+    through: ThroughOrToken = None,
+    token: Token = None,
 ) -> None:
     """Make the folder of another directory server, and its objects.
 
     A server that runs makes the objects. The PEC adds a PSC and its site, the PSC of a site its BSCs. The
-    servers know each other's keys afterwards. Nothing is started.
+    servers know each other's keys afterwards. Nothing is started. The server that admits is on this host
+    (--through), or it has made a join token (make-token), which names role, site and machine.
     """
     from mqdssm.engines.replication.settings import Role
     from mqdssm.server import setup
+    from mqdssm.server.folder import DirectoryServerFolder
 
-    with control_client(through) as client, usage_problems():
+    if (through is None) is (token is None):
+        raise UsageProblem("give --through SOCKET or --token FILE")
+    with ExitStack() as closing, usage_problems():
+        admitter: setup.Admitter
+        if token is not None:
+            key_file = DirectoryServerFolder(folder.absolute()).key
+            admitter, claims = token_client(run, token, key_file, (role, site, machine))
+            new_role, site, machine = claims.role, claims.site, claims.machine_name
+        elif through is None or role is None or not site or not machine:
+            raise UsageProblem("give --role, --site and --machine of the new server")
+        else:
+            admitter = closing.enter_context(control_client(through))
+            new_role = Role.PSC if role is AddedRole.PSC else Role.BSC
         config_file = setup.add_server(
             folder.absolute(),
-            client,
-            role=Role.PSC if role is AddedRole.PSC else Role.BSC,
+            admitter,
+            role=new_role,
             site=site,
             machine_name=machine,
             listen=listen,
@@ -136,7 +162,10 @@ command_app(
     group=app,
     name="add-server",
     connects=False,
-    examples=("mqdssm enterprise add-server DIR --role psc --site Paris --machine PSC01 …",),
+    examples=(
+        "mqdssm enterprise add-server psc --role psc --site Paris --machine PSC01 …",
+        "mqdssm enterprise add-server psc --listen 10.0.0.6:1801 --token psc01.token",
+    ),
 )
 
 
@@ -194,6 +223,7 @@ def restore(run: CommandRun, *, file: Backup, folder: NewFolder) -> None:
     )
 
 
+add_token_commands(app)
 add_role_commands(app)
 command_app(
     backup, group=app, connects=False, examples=("mqdssm enterprise backup pec --to pec-monday.backup",)
