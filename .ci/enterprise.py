@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from support.servers.enterprise import (  # noqa: E402  found by the path above
     FIVE,
     NETWORK,
+    PORT,
     EnterpriseProcesses,
     Member,
     wait_for,
@@ -107,7 +108,13 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="mqdssm-") as folder,
         Lan.made({NETWORK: [place.host for place in FIVE]}) as lan,
-        closing(EnterpriseProcesses(lan, Path(folder))) as servers,
+        closing(
+            EnterpriseProcesses(
+                Path(folder),
+                address_of=lambda host: f"{lan.address(NETWORK, host)}:{PORT}",
+                launch=lan.start,
+            )
+        ) as servers,
     ):
         for host in lan.hosts:
             lan.ip(host, "link", "set", "lo", "up")

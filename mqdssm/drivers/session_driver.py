@@ -278,6 +278,9 @@ class AcceptedSession(SessionDriver):
         admit: returns True if there may be a connection from an IP address.
         on_end: called when the connection is gone.
         on_open: called with the IP address of the peer, and the identifier that it claims.
+
+    Attributes:
+        active_at: when the last packet came, or the connection, by the clock of the event loop.
     """
 
     def __init__(
@@ -289,6 +292,7 @@ class AcceptedSession(SessionDriver):
     ) -> None:
         super().__init__(MessageSession.accept(context.settings), context)
         self._admit, self._on_end, self._on_open = admit, on_end, on_open
+        self.active_at = self._loop.time()
         self._performers[do.SessionOpened] = self._opened
 
     def _opened(self, _action: do.SessionOpened) -> None:
@@ -309,6 +313,11 @@ class AcceptedSession(SessionDriver):
             super().on_connected(connection)
         else:
             connection.abort()
+
+    def on_packet(self, connection: SessionConnection, packet: Packet) -> bool:
+        """Handle a packet; see `SessionDriver.on_packet`."""
+        self.active_at = self._loop.time()
+        return super().on_packet(connection, packet)
 
     def on_lost(self, connection: SessionConnection, reason: str) -> None:
         """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""

@@ -10,7 +10,6 @@ each neighbour, and never waits for the loop. The loop calls methods of the queu
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -319,14 +318,35 @@ class TcpNetwork:
             neighbor.hear(host, identifier)
 
     def _admit(self, session: AcceptedSession, host: str) -> bool:
-        """Count an accepted connection; return False if there are too many."""
-        settings, of_host = self._settings, Counter(self._accepted.values())[host]
-        is_full = len(self._accepted) >= settings.connections_max
-        if is_full or self._is_closing or of_host >= settings.connections_of_address_max:
+        """Register an accepted connection; another one has to end for it if there are too many.
+
+        Returns:
+            False if the queue manager is closing, or takes no connections.
+        """
+        settings = self._settings
+        limit, rivals = settings.connections_max, list(self._accepted)
+        of_host = [other for other, other_host in self._accepted.items() if other_host == host]
+        if len(of_host) >= settings.connections_of_address_max:
+            limit, rivals = settings.connections_of_address_max, of_host
+        if self._is_closing or not limit:
             self.counts.add("refused: too many connections")
             return False
+        if len(rivals) >= limit:
+            self._displace(rivals)
         self._accepted[session] = host
         return True
+
+    def _displace(self, sessions: Iterable[AcceptedSession]) -> None:
+        """End the session that is needed least (decision T140).
+
+        That is one that is not open; if all are, the one whose last packet came first. Its peer connects
+        again when it has messages.
+        """
+        displaced = min(sessions, key=lambda session: (session.is_open, session.active_at))
+        del self._accepted[displaced]
+        self.counts.add("closed: too many connections")
+        if displaced.connection is not None:
+            displaced.connection.abort()
 
     def _attend(self, outbox: Outbox) -> None:
         outbox.attend()

@@ -1,19 +1,27 @@
 """Directory servers as processes on a bad network: each acknowledged change is at each server, once."""
 
+import os
+import shutil
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 from support.servers.enterprise import (
     FIVE,
     EnterpriseProcesses,
-    enterprise,
+    Member,
+    bad_network,
     wait_for,
 )
 from support.servers.namespaces import why_not
+from support.servers.packet_relay import lose
 from support.servers.recording_clients import RecordingClient, differences
+
+from mqdssm.server.backup import back_up, restore
+from mqdssm.server.folder import DirectoryServerFolder
 
 QUICK: Final = """
 [timers]
@@ -27,6 +35,9 @@ retry_connect_s = 1
 retry_connect_max_s = 5
 """
 WHOLE_S: Final = 300.0
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+THREE: Final = (FIVE[0], FIVE[1], FIVE[3])
+"""A PEC, a PSC and its BSC."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,27 +47,34 @@ def needs_namespaces() -> None:
 
 
 class Crew:
-    """Clients at all servers.
+    """Clients of servers.
 
     Args:
         servers: the enterprise.
         each: clients of each server.
         pause_s: of each client between two changes.
+        at: the servers; none: all.
         owners: servers whose queues are changed; none: those of all PSCs and the PEC.
     """
 
     def __init__(
-        self, servers: EnterpriseProcesses, each: int, pause_s: float, owners: Sequence[str] = ()
+        self,
+        servers: EnterpriseProcesses,
+        each: int,
+        pause_s: float,
+        *,
+        at: Sequence[str] = (),
+        owners: Sequence[str] = (),
     ) -> None:
         everybody = {servers.psc_of(member.place.site).name for member in servers.members.values()}
         self.clients = [
             RecordingClient(
-                f"{member.host}c{number}",
-                member,
+                f"{name.lower()}c{number}",
+                servers.members[name],
                 sorted(owners or everybody),
                 pause_s=pause_s,
             )
-            for member in servers.members.values()
+            for name in at or servers.members
             for number in range(each)
         ]
         for client in self.clients:
@@ -83,21 +101,23 @@ class Crew:
             client.stop()
 
 
-def check_whole(servers: EnterpriseProcesses, crew: Crew) -> None:
+def check_whole(servers: EnterpriseProcesses, *crews: Crew) -> None:
     """Stop the clients; all replicas become equal, and have what was acknowledged."""
-    crew.stop()
+    for crew in crews:
+        crew.stop()
     wait_for("all replicas have the last numbers", WHOLE_S, lambda: servers.lag() == 0)
     summary = servers.compare()
     assert (summary["differences"], summary["lag"]) == (0, 0)
+    clients = [client for crew in crews for client in crew.clients]
     for member in servers.members.values():
-        assert not differences(crew.clients, member.ldapi_url), member.name
+        assert not differences(clients, member.ldapi_url), member.name
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
 @pytest.mark.timeout(120)
 def test_a_pec_and_a_psc_on_a_bad_network(tmp_path):
     """Packets are lost, late and out of order; the network is cut; the PSC is killed."""
-    with enterprise(tmp_path, FIVE[:2], settings=QUICK) as (servers, relay):
+    with bad_network(tmp_path, FIVE[:2], settings=QUICK) as (servers, _, relay):
         crew = Crew(servers, 1, 0.05, owners=["PEC01"])  # a server takes no requests soon after its start
         relay.delay_s, relay.jitter_s, relay.loss = 0.005, 0.02, 0.1
         crew.work(40)
@@ -110,4 +130,143 @@ def test_a_pec_and_a_psc_on_a_bad_network(tmp_path):
         crew.work(20)
         assert relay.overtaken
         relay.loss = relay.delay_s = relay.jitter_s = 0
+        check_whole(servers, crew)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.timeout(3600)
+def test_five_servers_on_a_bad_network_that_are_killed_in_turn(tmp_path):
+    """Loss by iptables; delay, reordering and a cut of five seconds by the tests."""
+    if shutil.which("iptables") is None:
+        pytest.skip("iptables is not installed")
+    with bad_network(tmp_path, settings=QUICK) as (servers, lan, relay):
+        crew = Crew(servers, 2, 0.1)
+        crew.work(200)
+        lose(lan, 0.1)
+        crew.work(300)
+        relay.delay_s, relay.jitter_s = 0.02, 0.1
+        crew.work(300, 600)
+        for host in lan.hosts:
+            relay.cut = frozenset({host})
+            time.sleep(5)
+        relay.cut = frozenset()
+        crew.work(100, 600)
+        for name in servers.members:
+            servers.end(name, signal.SIGKILL)
+            time.sleep(2)
+            servers.start(name)
+            crew.work(50, 600)
+        lose(lan, 0)
+        assert relay.overtaken
+        check_whole(servers, crew)
+
+
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+THREE: Final = (FIVE[0], FIVE[1], FIVE[3])
+"""A PEC, a PSC and its BSC."""
+
+
+@pytest.mark.soak
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.3")
+@pytest.mark.timeout(3600)
+def test_a_site_is_cut_off_for_ten_minutes(tmp_path):
+    """The servers of Oslo change their own site meanwhile, the others theirs."""
+    with bad_network(tmp_path, settings=QUICK) as (servers, _, relay):
+        oslo = Crew(servers, 2, 0.5, at=["PSC02", "BSC02"], owners=["PSC02"])
+        others = Crew(servers, 2, 0.5, at=["PEC01", "PSC01", "BSC01"], owners=["PEC01", "PSC01"])
+        relay.cut = frozenset({"psc02", "bsc02"})
+        until = time.monotonic() + 600
+        while time.monotonic() < until:
+            oslo.work(10)
+            others.work(10)
+        relay.cut = frozenset()
+        check_whole(servers, oslo, others)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("full", ["PEC01", "PSC01", "BSC01"])
+def test_the_disk_of_a_server_is_full(tmp_path, full):
+    """Its clients are refused; the others go on, and it has everything when there is room."""
+    small = {full: "[store]\ndatabase_bytes_max = 1_500_000"}
+    with bad_network(tmp_path, THREE, settings=QUICK, own_settings=small) as (servers, _, _):
+        crew = Crew(servers, 2, 0.0)
+        wait_for("the disk is full", 300, lambda: _is_full(servers.members[full]))
+        time.sleep(20)
+        servers.end(full)
+        config = servers.members[full].config
+        config.write_text(config.read_text().replace("1_500_000", "150_000_000"))
+        servers.start(full)
+        crew.work(100, 300)
+        check_whole(servers, crew)
+
+
+def _is_full(member: Member) -> bool:
+    """Whether slapd has told the server that its database is full."""
+    return "MDB_MAP_FULL" in member.log.read_text() or "DS_IS_FULL" in member.log.read_text()
+
+
+@pytest.mark.soak
+@pytest.mark.spec("MC-MQDSRP 3.1.3.1")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("lost", ["PEC01", "PSC01", "BSC01"])
+def test_a_server_is_restored_from_an_old_backup(tmp_path, lost):
+    """Everything that it had told another server comes back."""
+    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, _):
+        member = servers.members[lost]
+        first = Crew(servers, 2, 0.05)
+        first.work(100)
+        back_up(DirectoryServerFolder(member.folder), tmp_path / "backup")
+        first.work(200)
+        first.stop()
+        wait_for("all replicas have the last numbers", WHOLE_S, lambda: servers.lag() == 0)
+        others = Crew(servers, 2, 0.2, at=[name for name in servers.members if name != lost])
+        servers.end(lost, signal.SIGKILL)
+        shutil.rmtree(member.folder)
+        restore(tmp_path / "backup", member.folder)
+        servers.start(lost, "--restored")
+        others.work(200, 600)
+        check_whole(servers, first, others)
+
+
+def with_clock(folder: Path, offset: Path) -> dict[str, str]:
+    """Environment of programs whose clock differs from ours by what a file says."""
+    (folder / "site").mkdir()
+    # libfaketime 0.9.10 refuses clock_nanosleep with an absolute time of a clock that it leaves alone
+    patch = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds)\n"
+    (folder / "site" / "sitecustomize.py").write_text(patch)
+    return {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+        "PYTHONPATH": os.pathsep.join((str(folder / "site"), os.environ.get("PYTHONPATH", ""))),
+    }
+
+
+@pytest.mark.soak
+@pytest.mark.spec("MS-MQQB 3.1.5.8.3")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["PEC01", "PSC01", "BSC01"])
+def test_a_clock_jumps(tmp_path, name):
+    """By three days forward, and back: nothing is lost, and all goes on when the clock is right again."""
+    if not FAKETIME.exists():
+        pytest.skip("libfaketime is not installed")
+    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, _):
+        member, offset = servers.members[name], tmp_path / "offset"
+        offset.write_text("+0")
+        servers.end(name)
+        member.environment |= with_clock(tmp_path, offset)
+        servers.start(name)
+        crew = Crew(servers, 2, 0.1)
+        crew.work(100, 300)
+        for jump, days in (("+3d", 3), ("+0", 0), ("-3d", -3), ("+0", 0), ("+40", 0), ("-40", 0), ("+0", 0)):
+            offset.write_text(jump)
+            time.sleep(15)
+            shift = member.status().taken_at.timestamp() - time.time()
+            assert abs(shift / 86_400 - days) < 0.1
+        crew.work(200, 600)
         check_whole(servers, crew)

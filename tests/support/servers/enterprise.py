@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -121,27 +122,26 @@ class EnterpriseProcesses:
     """The servers, which the tests start, end and harm.
 
     Args:
-        lan: its hosts have the names of the servers in small letters.
         folder: the servers' folders are made here.
         places: the servers.
-        address_of: IP address of a host; None: that on the network `NETWORK`.
+        address_of: IP address and port of the server of a host.
+        launch: starts a program on a host, as `Lan.start`.
         settings: further tables of all configurations.
         own_settings: further tables of the configurations of single servers, by name.
     """
 
     def __init__(
         self,
-        lan: Lan,
         folder: Path,
         places: Sequence[Place] = FIVE,
         *,
-        address_of: Callable[[str], str] | None = None,
+        address_of: Callable[[str], str],
+        launch: Callable[..., "subprocess.Popen[str]"],
         settings: str = "",
         own_settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.lan = lan
         self.members = {place.name: Member(place, folder / place.host) for place in places}
-        self._address_of = address_of or (lambda host: lan.address(NETWORK, host))
+        self._address_of, self._launch = address_of, launch
         self._settings, self._own_settings = settings, own_settings or {}
 
     @property
@@ -164,11 +164,11 @@ class EnterpriseProcesses:
         for member in self.members.values():
             with ControlClient(member.socket) as client:
                 for other in self.members.values():
-                    client.add_host(other.name, f"{self._address_of(other.host)}:{PORT}")
+                    client.add_host(other.name, self._address_of(other.host))
 
     def _make(self, member: Member) -> None:
         """Make the folder of a server; one above it admits it."""
-        place, listen = member.place, f"{self._address_of(member.host)}:{PORT}"
+        place, listen = member.place, self._address_of(member.host)
         common = {"site": place.site, "machine_name": place.name, "listen": listen}
         if place.role is Role.PEC:
             make_pec(member.folder, enterprise="Contoso", store=StoreSection(), **common)
@@ -188,7 +188,7 @@ class EnterpriseProcesses:
         member = self.members[name]
         line = [*PROGRAM, "serve", str(member.config), "-o", "json", *options]
         with member.log.open("a") as log:
-            process = self.lan.start(member.host, line, stderr=log, env={**os.environ, **member.environment})
+            process = self._launch(member.host, line, stderr=log, env={**os.environ, **member.environment})
         output = process.stdout
         assert output is not None
         for text in output:
@@ -258,17 +258,52 @@ def _is_known(member: Member) -> bool:
 
 
 @contextmanager
-def enterprise(
+def building(made: EnterpriseProcesses) -> Iterator[EnterpriseProcesses]:
+    """Make and start the servers of an enterprise; all are stopped in the end."""
+    try:
+        for _ in made.build():
+            pass
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def bad_network(
     folder: Path, places: Sequence[Place] = FIVE, **settings: Any
-) -> Iterator[tuple[EnterpriseProcesses, PacketRelay]]:
-    """Servers on hosts whose packets the tests pass on; all are stopped in the end."""
+) -> Iterator[tuple[EnterpriseProcesses, Lan, PacketRelay]]:
+    """Servers on hosts whose packets the tests pass on."""
     with Lan.made({NETWORK: [place.host for place in places]}) as lan, PacketRelay.between(lan) as relay:
         for host in lan.hosts:
             lan.ip(host, "link", "set", "lo", "up")
-        made = EnterpriseProcesses(lan, folder, places, address_of=relay.address, **settings)
-        try:
-            for _ in made.build():
-                pass
-            yield made, relay
-        finally:
-            made.close()
+        made = EnterpriseProcesses(
+            folder,
+            places,
+            address_of=lambda host: f"{relay.address(host)}:{PORT}",
+            launch=lan.start,
+            **settings,
+        )
+        with building(made):
+            yield made, lan, relay
+
+
+@contextmanager
+def on_loopback(
+    folder: Path, places: Sequence[Place] = FIVE, **settings: Any
+) -> Iterator[EnterpriseProcesses]:
+    """Servers on ports of this computer."""
+    ports = {place.host: free_port() for place in places}
+    made = EnterpriseProcesses(
+        folder,
+        places,
+        address_of=lambda host: f"127.0.0.1:{ports[host]}",
+        launch=lambda _host, line, **more: subprocess.Popen(line, text=True, stdout=subprocess.PIPE, **more),
+        **settings,
+    )
+    with building(made):
+        yield made
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])

@@ -12,7 +12,7 @@ import select
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -41,7 +41,7 @@ class PacketRelay:
         delay_s: how long each packet takes.
         jitter_s: how much longer a packet takes at most, by chance: so packets overtake others.
         loss: share of the packets that are lost.
-        cut: hosts whose packets are lost, in both directions.
+        cut: hosts that are cut off from all others.
         passed: packets that were passed on.
         overtaken: packets that were passed on before an earlier one of the same two hosts.
     """
@@ -112,7 +112,7 @@ class PacketRelay:
         return place if 0 <= place < len(self._hosts) else None
 
     def _is_lost(self, source: int, target: int) -> bool:
-        is_cut = not self.cut.isdisjoint((self._hosts[source], self._hosts[target]))
+        is_cut = (self._hosts[source] in self.cut) is not (self._hosts[target] in self.cut)
         return is_cut or self._random.random() < self.loss
 
     def _pass_on(self) -> None:
@@ -163,9 +163,9 @@ def _make_device(space: str) -> int:
     return device
 
 
-def lose(lan: Lan, hosts: Sequence[str], share: float) -> None:
-    """Let hosts lose a share of the packets that they receive (iptables); 0: none any more."""
-    for host in hosts:
+def lose(lan: Lan, share: float) -> None:
+    """Let all hosts lose a share of the packets that they receive (iptables); 0: none any more."""
+    for host in lan.hosts:
         _run_iptables(lan, host, "-F", "INPUT")
         if share:
             rule = ("-m", "statistic", "--mode", "random", "--probability", str(share), "-j", "DROP")

@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -151,15 +151,37 @@ def test_random_bytes(machines):
 def test_half_open_connections_are_bounded(machines):
     right = machines.add("RIGHT", connections_of_address_max=5)
     inbox = right.open(NOTIFICATION)
-    peers = [socket.create_connection(machines.networks["RIGHT"].address) for _ in range(20)]
-    wait_until(lambda: machines.networks["RIGHT"].counts.seen().get("refused: too many connections") == 15)
-    for peer in peers:
-        peer.close()
-    time.sleep(0.1)
-    with client(machines, "RIGHT") as one:
-        one.open()
-        one.send(user_packet(1, b"x"))
-        assert received(inbox).body == b"x"
+    network = machines.networks["RIGHT"]
+    with client(machines, "RIGHT") as before:
+        before.open()
+        peers = [socket.create_connection(network.address) for _ in range(20)]
+        wait_until(lambda: network.counts.seen().get("closed: too many connections") == 16)
+        assert len(network.sessions()) == 5
+        with client(machines, "RIGHT") as later:
+            later.open()
+            for number, peer in enumerate((before, later)):
+                peer.send(user_packet(number, b"%d" % number))
+                assert received(inbox).body == b"%d" % number
+        for half_open in peers:
+            half_open.close()
+
+
+def test_of_too_many_sessions_the_idle_one_ends(machines):
+    """So nobody is kept out by sessions that others open and do not use."""
+    right = machines.add("RIGHT", connections_max=3)
+    inbox = right.open(NOTIFICATION)
+    with ExitStack() as stack:
+        first, idle, third = (stack.enter_context(client(machines, "RIGHT")) for _ in range(3))
+        for peer in (first, idle, third):
+            peer.open()
+        first.send(user_packet(1, b"first"))
+        assert received(inbox).body == b"first"
+        fourth = stack.enter_context(client(machines, "RIGHT"))
+        fourth.open()
+        assert idle.is_closed()
+        for number, peer in enumerate((first, third, fourth), 2):
+            peer.send(user_packet(number, b"again"))
+            assert received(inbox).body == b"again"
 
 
 def test_octets_of_incomplete_packets_are_bounded(machines):
