@@ -318,7 +318,9 @@ class TcpNetwork:
             neighbor.hear(host, identifier)
 
     def _admit(self, session: AcceptedSession, host: str) -> bool:
-        """Register an accepted connection; another one has to end for it if there are too many.
+        """Register an accepted connection.
+
+        If there are too many, another one ends for it.
 
         Returns:
             False if the queue manager is closing, or takes no connections.
