@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mqdssm.drivers.tcp_network import TcpNetwork
-from mqdssm.engines.replication.operations import ReadObject
+from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.hresults import is_failure
 from mqdssm.model.propids import ObjectType, Propid
@@ -67,7 +67,8 @@ class Berlin:
 
     def site(self, name: str) -> dict[Propid, Any] | None:
         read = self.pec.store.lookup(ReadObject(object_type=ObjectType.SITE, path_name=name))
-        return None if is_failure(read.status) else dict(read.properties)
+        assert isinstance(read, ObjectRead)
+        return None if is_failure(read.status) else dict(read.properties or ())
 
     def counted(self, outcome: str) -> int:
         return self.admission.counts.seen().get(outcome, 0)
