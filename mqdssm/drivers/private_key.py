@@ -26,6 +26,27 @@ FILE_BYTES_MAX: Final = 64 * 1024
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
+def read_secret_file(file: Path, noun: str, bytes_max: int) -> bytes:
+    """Read a file that only its owner can read.
+
+    Args:
+        file: the file.
+        noun: for messages, as "key file".
+        bytes_max: octets that are read at most.
+
+    Raises:
+        ConfigError: it cannot be read, or others may read it.
+    """
+    try:
+        with file.open("rb") as opened:
+            mode, data = os.fstat(opened.fileno()).st_mode, opened.read(bytes_max)
+    except OSError as error:
+        raise ConfigError(f"the {noun} {file} cannot be read: {error.strerror}") from None
+    if os.name == "posix" and mode & _OTHERS:
+        raise ConfigError(f"the {noun} {file} can be read by others: chmod 600 {file}")
+    return data
+
+
 class PrivateKey:
     """RSA key that signs messages; it never appears in a repr, a pickle or a log."""
 
@@ -58,14 +79,7 @@ class PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey  # noqa: PLC0415
         from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
-        try:
-            with file.open("rb") as opened:
-                mode = os.fstat(opened.fileno()).st_mode
-                data = opened.read(FILE_BYTES_MAX)
-        except OSError as error:
-            raise ConfigError(f"the key file {file} cannot be read: {error.strerror}") from None
-        if os.name == "posix" and mode & _OTHERS:
-            raise ConfigError(f"the key file {file} can be read by others: chmod 600 {file}")
+        data = read_secret_file(file, "key file", FILE_BYTES_MAX)
         try:
             key = load_pem_private_key(data, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):  # its words may quote the key

@@ -5,7 +5,6 @@ The new server has no queue manager of its own yet. For the request it runs one,
 answer comes over a connection of the other server, which proves that both can reach each other.
 """
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -16,7 +15,7 @@ from typing import Final
 
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.private_key import PrivateKey, read_secret_file
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DirectoryNotConnected, OutcomeUnknown, TransportError
@@ -44,7 +43,6 @@ REPEAT_S: Final = 5.0
 _SESSIONS: Final = TcpSettings(
     flush_s=0.2, sessions=SessionSettings(identifier=NULL_GUID, retry_connect_max_s=5.0, ack_send_max_s=0.2)
 )
-_OTHERS: Final = 0o077
 
 
 def read_token(file: Path) -> JoinToken:
@@ -53,13 +51,7 @@ def read_token(file: Path) -> JoinToken:
     Raises:
         ConfigError: the file cannot be read, others may read it, or it has no token.
     """
-    try:
-        with file.open("rb") as opened:
-            mode, data = os.fstat(opened.fileno()).st_mode, opened.read(TOKEN_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"the join token {file} cannot be read: {error.strerror}") from None
-    if os.name == "posix" and mode & _OTHERS:
-        raise ConfigError(f"the join token {file} can be read by others: chmod 600 {file}")
+    data = read_secret_file(file, "join token", TOKEN_BYTES_MAX + 1)
     return JoinToken.parse(data.decode("ascii", errors="replace"))
 
 

@@ -129,7 +129,6 @@ def add_server(
     servers know each other's keys afterwards. Nothing is started. The server that admits is on this host
     (--through), or it has made a join token (make-token), which names role, site and machine.
     """
-    from mqdssm.engines.replication.settings import Role
     from mqdssm.server import setup
     from mqdssm.server.folder import DirectoryServerFolder
 
@@ -145,7 +144,7 @@ def add_server(
             raise UsageProblem("give --role, --site and --machine of the new server")
         else:
             admitter = closing.enter_context(control_client(through))
-            new_role = Role.PSC if role is AddedRole.PSC else Role.BSC
+            new_role = role.server_role
         config_file = setup.add_server(
             folder.absolute(),
             admitter,

@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -14,6 +14,7 @@ from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.server.control import control_client
 
 if TYPE_CHECKING:
+    from mqdssm.engines.replication.settings import Role
     from mqdssm.server.join_token import TokenClaims
     from mqdssm.server.token_client import TokenClient
 
@@ -26,6 +27,13 @@ class AddedRole(StrEnum):
 
     PSC = "psc"
     BSC = "bsc"
+
+    @property
+    def server_role(self) -> "Literal[Role.PSC, Role.BSC]":
+        """The role as servers name it."""
+        from mqdssm.engines.replication.settings import Role
+
+        return Role.PSC if self is AddedRole.PSC else Role.BSC
 
 
 NewRole = Annotated[AddedRole, typer.Option("--role", help="psc for a new site, bsc for a further server.")]
@@ -65,12 +73,11 @@ def make_token(
     """
     from pydantic import ValidationError
 
-    from mqdssm.engines.replication.settings import Role
     from mqdssm.server.control_protocol import TokenRequest, problem_of
 
     try:
         request = TokenRequest(
-            role=Role.PSC if role is AddedRole.PSC else Role.BSC,
+            role=role.server_role,
             site=site,
             machine_name=machine,
             address=address,

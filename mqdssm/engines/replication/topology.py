@@ -67,7 +67,7 @@ def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[Non
         site.hint = ""
     is_new = key_of(site.record.authority_name) != key_of(psc_name)
     pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
-    if is_new and key_of(pec_name) in server.aliases.get(key_of(psc_name), ()):
+    if is_new and trust.is_from(server, psc_name, pec_name):
         yield from follow_pec(server, psc_name)
     yield from succession.follow_authority(server, site, psc_name)
     if is_new:

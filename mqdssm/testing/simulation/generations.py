@@ -68,16 +68,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     ),
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
     Generation.SHORT: (
-        500_000,
-        500_007,
-        500_052,
-        707_426,
-        708_406,
-        709_386,
-        709_675,
-        715_699,
-        718_640,
-        720_339,
+        *(500_000, 500_007, 500_052, 707_426, 708_406, 709_386, 709_675, 715_699, 718_640, 720_339),
     ),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(

@@ -11,14 +11,14 @@ from mqdssm.model.hresults import is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, ServerSection, TransportSection
+from mqdssm.server.config import ServerConfig, TransportSection
 from mqdssm.server.control_protocol import TokenRequest
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.join_token import JoinToken
 from mqdssm.server.join_tokens import JoinTokens
 from mqdssm.server.token_admission import TokenAdmission
-from support.replication.live_servers import Enterprise, pec_with_site, site_of
-from support.replication.queue_managers import guid_of, key_of
+from support.replication.live_servers import Enterprise, pec_with_site, section_of_pec
+from support.replication.queue_managers import key_of
 from support.replication.tcp_machines import QUICK
 
 
@@ -44,16 +44,7 @@ class Berlin:
         pec_with_site(self.enterprise)
         self.pec = self.enterprise.servers["PEC"]
         self.address = network.address
-        section = ServerSection(
-            machine_name="PEC",
-            machine_id=guid_of("PEC").uuid,
-            role=Role.PEC,
-            enterprise="Fabrikam",
-            site="Site0",
-            site_id=site_of("Site0").uuid,
-            pec_name="PEC",
-        )
-        config = ServerConfig(server=section, transport=TransportSection(listen=str(self.address)))
+        config = ServerConfig(server=section_of_pec(), transport=TransportSection(listen=str(self.address)))
         admission = Admission(self.pec.server, config, key_of("PEC").public_keys(), self.hosts)
         self.tokens = JoinTokens(folder / "tokens.json", self.clock)
         self.admission = TokenAdmission(

@@ -14,6 +14,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.server.config import ServerSection
 from mqdssm.store.performer import Store
 from mqdssm.testing.in_process_network import InProcessNetwork
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -35,6 +36,19 @@ SERVICES = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
 
 def site_of(name: str) -> Guid:
     return guid_of(f"site {name}")
+
+
+def section_of_pec() -> ServerSection:
+    """Section [server] of the PEC that `pec_with_site` starts."""
+    return ServerSection(
+        machine_name="PEC",
+        machine_id=guid_of("PEC").uuid,
+        role=Role.PEC,
+        enterprise="Fabrikam",
+        site="Site0",
+        site_id=site_of("Site0").uuid,
+        pec_name="PEC",
+    )
 
 
 class LiveServer:

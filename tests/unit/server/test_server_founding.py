@@ -4,7 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.replication.live_servers import Enterprise, pec_with_site, site_of, with_controller
+from support.replication.live_servers import (
+    Enterprise,
+    pec_with_site,
+    section_of_pec,
+    with_controller,
+)
 from support.replication.queue_managers import guid_of, key_of, wait_until
 
 from mqdssm.engines.replication.operations import ListObjects, ObjectsListed
@@ -13,7 +18,6 @@ from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.server.config import ServerSection
 from mqdssm.server.first_objects import first_objects, make_first_objects
 from mqdssm.server.object_changes import RequestedChange
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -27,16 +31,7 @@ def enterprise() -> Iterator[Enterprise]:
 
 
 def objects_of_pec() -> tuple[RequestedChange, ...]:
-    section = ServerSection(
-        machine_name="PEC",
-        machine_id=guid_of("PEC").uuid,
-        role=Role.PEC,
-        enterprise="Fabrikam",
-        site="Site0",
-        site_id=site_of("Site0").uuid,
-        pec_name="PEC",
-    )
-    return tuple(first_objects(section, bytes(key_of("PEC").public_keys())))
+    return tuple(first_objects(section_of_pec(), bytes(key_of("PEC").public_keys())))
 
 
 def enterprise_ids(enterprise: Enterprise, name: str) -> list[Guid | None]:

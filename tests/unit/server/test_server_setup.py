@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from support.replication.live_servers import Enterprise, LiveServer, pec_with_site, site_of
+from support.replication.live_servers import Enterprise, LiveServer, pec_with_site, section_of_pec
 from support.replication.queue_managers import guid_of, key_of
 
 from mqdssm.engines.replication.operations import ObjectOutcome, ReadObject
@@ -18,7 +18,7 @@ from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
+from mqdssm.server.config import ServerConfig, TransportSection, encoded_keys
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
@@ -49,15 +49,7 @@ def pec() -> Iterator[LiveServer]:
 def serving(pec: LiveServer, folder: Path, listen: str = LISTEN) -> Iterator[Path]:
     """Control socket of the PEC, which listens on an address."""
     config = ServerConfig(
-        server=ServerSection(
-            machine_name="PEC",
-            machine_id=guid_of("PEC").uuid,
-            role=Role.PEC,
-            enterprise="Fabrikam",
-            site="Site0",
-            site_id=site_of("Site0").uuid,
-            pec_name="PEC",
-        ),
+        server=section_of_pec(),
         transport=TransportSection(listen=listen),
     )
     hosts = HostTable(folder / "hosts.json", {}, {}, NoMachines())  # type: ignore[arg-type]
