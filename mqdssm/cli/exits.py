@@ -66,14 +66,14 @@ PIPE_CLOSED: Final = 141
 """Exit code after SIGPIPE, as in shells: the reader of the output has closed it."""
 
 
-_OPTION_OF: Final = {
-    **{name: f"--{name.replace('_', '-')}" for name in (*LOG_IN_NAMES, "forest", "catalog", "read_only")},
+_ARGUMENTS: Final = (*LOG_IN_NAMES, "forest", "catalog", "read_only", "password_file", "recursive")
+OPTION_OF_ARGUMENT: Final = {
+    **{name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS},
     "password": "--password-file",
-    "password_file": "--password-file",
 }
-"""Argument of the library -> option."""
+"""Argument that messages of the library name, as ``tls='none'`` -> option."""
 _ARGUMENT: Final = re.compile(
-    rf"\b(?P<name>{'|'.join(_OPTION_OF)})=(?:True\b|'(?P<value>\w+)'|(?=[\s,;:)]|$))"
+    rf"\b(?P<name>{'|'.join(OPTION_OF_ARGUMENT)})=(?:True\b|'(?P<value>[\w.-]+)'|(?=[\s,;:)]|$))"
 )
 _QUOTED: Final = re.compile(r"'[^'\n]*'")
 
@@ -141,7 +141,7 @@ def in_command_words(text: str) -> str:
     """
     safe = redact(text)  # first: what is removed must not be taken for a value of an option
     options = _ARGUMENT.sub(
-        lambda match: " ".join(filter(None, (_OPTION_OF[match["name"]], match["value"]))), safe
+        lambda match: " ".join(filter(None, (OPTION_OF_ARGUMENT[match["name"]], match["value"]))), safe
     )
     return visible(_QUOTED.sub(lambda match: match[0].replace("\\\\", "\\"), options))
 

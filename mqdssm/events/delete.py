@@ -76,7 +76,7 @@ def _delete_leaf(ctx: Context, entry: Entry, *, manager: bool = False) -> None:
         if error.ldap_code != NOT_ALLOWED_ON_NON_LEAF:
             raise
         below = _look_below(ctx, entry)
-        advice = ", or use recursive=True (--recursive) for its queues"
+        advice = ", or use recursive=True for its queues"
         raise GenericDirectoryError(
             f"it cannot be deleted while {_are(below.direct)} directly below it",
             dn=entry.dn,

@@ -68,7 +68,7 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
     if on.is_cluster and on.shared is None:
         raise ConfigError(
             "on a cluster this needs a folder that all machines share, for what lies between: name one with "
-            "--spark-shared (SparkOptions.shared)"
+            "--spark-shared"
         )
     with temporary_folder(on.shared if on.is_cluster else None, prefix) as folder:
         yield folder

@@ -186,7 +186,7 @@ def test_folders_that_are_not_shared(command, spark_cluster) -> None:
     command.folder = spark_cluster.shared / "fine"
     assert command.ended(command.start())[0] == 0
     needs = refused(mqdssm("validate", str(command.folder), *spark_cluster.options), 6)
-    assert needs.endswith("name one with --spark-shared (SparkOptions.shared)")
+    assert needs.endswith("name one with --spark-shared")
     options = [*spark_cluster.options, "--spark-shared", str(lonely)]
     assert words in refused(mqdssm("validate", str(command.folder), *options), 6)
     shutil.copytree(command.folder, lonely / "copy")

@@ -303,9 +303,7 @@ def prepare(folder: Path, *, resume: bool) -> bool:
     if resume and not unfinished and names - {WORK_NAME}:
         raise ConfigError(f"{folder} holds no unfinished export: there is nothing to resume")
     if unfinished and not resume:
-        raise ConfigError(
-            f"{folder} holds an unfinished export: go on with --resume (resume=True), or name another folder"
-        )
+        raise ConfigError(f"{folder} holds an unfinished export: go on with --resume, or name another folder")
     if names - {WORK_NAME} and not unfinished:
         raise ConfigError(f"{folder} is not empty: an export needs a folder of its own")
     return unfinished

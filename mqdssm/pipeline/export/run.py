@@ -255,7 +255,7 @@ def _told(folder: ExportFolder) -> Iterator[None]:
     except OSError as error:
         raise as_config_error(error, folder.path) from error
     except MqdssmError as error:
-        hint = f"what is complete stays in {folder.path}: go on with --resume (resume=True)"
+        hint = f"what is complete stays in {folder.path}: go on with --resume"
         if "--resume" in str(error) or not (folder.work / PLAN_NAME).exists():
             raise
         if isinstance(error, DirectoryError):

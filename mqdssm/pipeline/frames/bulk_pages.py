@@ -155,7 +155,7 @@ class EntryDecoder:
         if len(joined) > _PAGE_BYTES_MAX:  # positions would overflow, and show other octets
             raise GenericDirectoryError(
                 f"a page of {len(joined)} octets is too large to be read",
-                hint="ask for fewer entries at once (option pagesize, page_size=)",
+                hint="ask for smaller pages",
             )
         shifts = accumulate((len(buffer) for buffer, _ in parts[:-1]), initial=0)
         spans = np.concatenate(

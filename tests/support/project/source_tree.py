@@ -82,3 +82,17 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 found.append(value)
     return tuple(found)
+
+
+def texts(path: Path) -> Iterator[ast.Constant]:
+    """The texts in one Python file that are no docstrings; of f-strings, each part between the braces."""
+    docstrings = {
+        id(statement.value)
+        for node in nodes(path)
+        if isinstance(body := getattr(node, "body", None), list)
+        for statement in body
+        if isinstance(statement, ast.Expr)
+    }
+    for node in nodes(path):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node
