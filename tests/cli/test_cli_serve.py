@@ -7,11 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from mqdssm.server.join_token import fingerprint_of
 
 pytestmark = pytest.mark.slow  # starts programs
 
@@ -63,6 +67,25 @@ def made(alone, folder, *arguments):
     return next(text.split('"')[1] for text in file.read_text().splitlines() if text.startswith("site_id"))
 
 
+def join_by_token(alone, psc, folder):
+    """The PSC of Paris admits a BSC on another host by a token; the BSC gets the site, and changes it."""
+    token, server = folder.parent / "bsc2.token", ("--server", str(psc / "control.sock"))
+    make = ("enterprise", "make-token", "--machine", "BSC02", "--to", str(token), *server)
+    assert "only the PEC adds a PSC" in alone.error(*make, "--role", "psc", "--site", "Rome", code=2)
+    assert "the PSC of Berlin adds" in alone.error(*make, "--role", "bsc", "--site", "Berlin", code=2)
+    fingerprint = alone.json(*make, "--role", "bsc", "--site", "Paris")["fingerprint"]
+    site = made(alone, folder, "add-server", str(folder), "--token", str(token), "--listen", free_address())
+    config = tomllib.loads((folder / "server.toml").read_text())
+    named = config["server"]
+    assert (named["role"], named["psc_name"], named["pec_name"]) == ("BSC", "PSC01", "PEC01")
+    pinned = {key["machine_name"]: b64decode(key["public_keys"]) for key in config["pinned"]}
+    assert (set(pinned), fingerprint_of(pinned["PSC01"])) == ({"PSC01", "PEC01"}, fingerprint)
+    with serving(folder):
+        wait_for(alone, folder, lambda parts: parts.get(site, {}).get("last_number") == 4)
+        alone("create", "queue", r"Pathname=BSC02\invoices", *("--server", str(folder / "control.sock")))
+        wait_for(alone, psc, lambda parts: parts[site]["last_number"] == 5)
+
+
 @pytest.mark.spec("MC-MQDSRP 2.1")
 @pytest.mark.parametrize(
     "ending", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)], ids=["stop", "kill"]
@@ -97,6 +120,7 @@ def test_an_enterprise_of_three_processes(alone, tmp_path, ending):
                 assert created["name"] == r"bsc01\orders"
                 shown = alone("status", "--server", str(bsc / "control.sock")).stdout
                 assert re.search(r"own queues\s+1\b", shown)
+            join_by_token(alone, psc, tmp_path / "bsc2")
             psc_process.send_signal(ending)
             psc_process.wait(WAIT_S)
         with serving(psc), serving(bsc):
@@ -104,7 +128,7 @@ def test_an_enterprise_of_three_processes(alone, tmp_path, ending):
             assert pec_process.wait(WAIT_S) == 0
             with serving(pec):
                 for folder in (pec, psc, bsc):
-                    wait_for(alone, folder, lambda parts: parts.get(site, {}).get("last_number") == 3)
+                    wait_for(alone, folder, lambda parts: parts.get(site, {}).get("last_number") == 5)
                 alone("create", *queue, "--server", str(psc / "control.sock"), code=5)
                 refused = alone(
                     "enterprise", "add-server", str(tmp_path / "x"), "--role", "psc", "--site", "Paris",
