@@ -29,7 +29,7 @@ from mqdssm.model.messages import (
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
-from mqdssm.model.seqnum import MIN
+from mqdssm.model.seqnum import MIN, SequenceNumber
 
 
 def queues(net: Net, *names: str, at: str = "PSC1") -> None:
@@ -187,6 +187,28 @@ def test_what_a_bsc_has_of_its_lost_psc_is_not_lost(how) -> None:
         net.run(LONG_S)
     assert owners(net) == ["PSC1"]
     assert all(has(net, name, queue) for name in net.hosts for queue in ("old", "q1", "q2", "q3"))
+    queues(net, "next")
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize("counted", [0, 1])
+def test_a_psc_that_lost_its_disk_gets_what_the_pec_wrote_before_a_crash(counted) -> None:
+    """Decision R188: the PEC wrote the changes of a reply, and crashed before it persisted their number."""
+    net = world()
+    queues(net, "q1", "q2")
+    net.run(200)
+    before = net.content("PSC1", SITE1)
+    net.stop("PSC1")
+    store = net.hosts["PEC"].store
+    record = next(one for one in store.perform(LoadState()).partitions if one.partition_id == SITE1)
+    store.perform(SavePartition(partition=replace(record, last=SequenceNumber(counted))))
+    net.restart("PEC")
+    net.server("PSC1", Role.PSC, "Site1")
+    net.run(LONG_S)
+    assert owners(net) == ["PSC1"]
+    assert net.content("PSC1", SITE1).keys() == before.keys()
     queues(net, "next")
     net.run(LONG_S)
     assert all_equal(net)

@@ -290,17 +290,37 @@ def test_who_knows_more_than_we_is_not_answered() -> None:
     assert kinds(asked(replica(), after=4, partition_id=AWAY)) == []
 
 
+def with_uncounted(*numbers: int, **settings) -> Lone:
+    """A replica that crashed after it wrote changes and before it counted them."""
+    server = replica()
+    changes = tuple(machine(number, f"far{number}", AWAY) for number in numbers)
+    server.store.perform(ApplyChanges(partition_id=AWAY, changes=changes))
+    return server.again(**settings)
+
+
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 def test_nobody_is_told_what_we_may_not_have_all() -> None:
-    server = replica()
-    lone = machine(9, "far9", AWAY)
-    server.store.perform(
-        ApplyChanges(partition_id=AWAY, changes=(lone,))
-    )  # and a crash before it was counted
-    again = server.again()
-    message = reply(again, partition_id=AWAY)
+    message = reply(with_uncounted(9), partition_id=AWAY, sender="Back")
     assert [int(one.seq_number) for one in message.directory_changes] == [2, 3]
     assert message.to_seq_number == 3
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_an_authority_that_lost_its_copy_is_told_what_we_did_not_count() -> None:
+    """Decision R188: else its own machine may be missing, and it never owns its site again."""
+    message = reply(with_uncounted(9), partition_id=AWAY)
+    assert [int(one.seq_number) for one in message.directory_changes] == [2, 3, 9]
+    assert message.to_seq_number == 9
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+def test_an_authority_is_told_that_more_comes_of_what_we_did_not_count() -> None:
+    """Decision R188: a full synchronization does not end before the last change."""
+    server = with_uncounted(4, 9, message_changes_max=2)
+    first = reply(server, partition_id=AWAY, is_sync0=True)
+    assert (first.to_seq_number, first.complete_sync0) == (3, CompleteSync0.SOON)
+    second = reply(server, 3, partition_id=AWAY, is_sync0=True)
+    assert (second.to_seq_number, second.complete_sync0) == (9, CompleteSync0.NOW)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from mqdssm.engines.replication import reported_numbers
+from mqdssm.engines.replication import reported_numbers, trust
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model import messages as msg
-from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.model.seqnum import MAX, SequenceNumber
 
 
 def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) -> Job[None]:
@@ -37,22 +37,27 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
     if start > partition.last:
         yield from reported_numbers.receive_claim(server, partition, start, sender)
         return  # the requester has more than we do
+    up_to = partition.last
+    if not partition.record.owned and trust.is_from(
+        server, message.requester_name, partition.record.authority_name
+    ):
+        up_to = MAX  # its authority lost its copy: it also gets changes written and not counted (R188)
     settings = server.settings
     result = yield from perform(
         LookupChanges(
             partition_id=partition.id,
             after=start,
-            up_to=partition.last,
+            up_to=up_to,
             enterprise_scope=False,
             count_max=settings.message_changes_max,
             bytes_max=settings.message_bytes_max,
         ),
         ChangesFound,
     )
-    reached = min(result.reached, partition.last)
+    reached = min(result.reached, max([partition.last, *(change.seq_number for change in result.changes)]))
     complete = msg.CompleteSync0.NONE
     if message.is_sync0:
-        complete = msg.CompleteSync0.NOW if reached == partition.last else msg.CompleteSync0.SOON
+        complete = msg.CompleteSync0.NOW if result.reached >= up_to else msg.CompleteSync0.SOON
     reply = msg.SyncReplyMessage(
         site_id=settings.site_id,
         partition_id=partition.id,
