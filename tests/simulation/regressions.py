@@ -66,5 +66,7 @@ REGRESSIONS = {
     706_484: "no defect of a server: the administrator had a lost PSC take over from itself",
     709_675: "who had asked a server that had not started yet ignored its numbers, and waited for the timer",
     709_386: "a PSC that had been a BSC of a hostile one had its site changed every 30 seconds, for ever",
+    712_099: "a full synchronization left the partition of a site whose deletion was purged",
+    713_791: "a PSC that lost its disk never got its machine back: the PEC had written and not counted it",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

@@ -1,9 +1,22 @@
 """What a server does with changes of others: [MC-MQDSRP] 3.1.5, 3.1.7.2.2-3.1.7.2.8, 3.2.7.1, 3.3.7.5."""
 
+from dataclasses import replace
+
 import pytest
-from support.replication.lone_server import AWAY, HOME, Lone, kinds, notes, numbered, sends, site, timers
+from support.replication.lone_server import (
+    AWAY,
+    HOME,
+    Lone,
+    kinds,
+    notes,
+    numbered,
+    sends,
+    site,
+    timers,
+)
 from support.replication.network import guid_of
 
+from mqdssm.engines.replication.operations import ApplyChanges, MarkPartition, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -385,13 +398,51 @@ def test_what_was_purged_long_ago_does_not_matter() -> None:
     assert server.got(purged) == []
 
 
+def swept(server: Lone, *sites) -> list:
+    """What a server does at the end of a full synchronization that has only these sites."""
+    server.got(
+        AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=number(50))
+    )
+    given = {"purged_seq_number": number(50)}
+    return server.answered(*sites, to_seq_number=number(50), complete_sync0=CompleteSync0.NOW, **given)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.7")
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_full_synchronization_removes_the_partitions_of_sites_that_are_gone(crashes) -> None:
+    """Decision R189: the deletion of the site was purged before it came here."""
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    assert [one.machine_name for one in server.state().neighbors] == ["Other"]
+    if crashes:  # after the last reply was written
+        server.store.perform(MarkPartition(partition_id=PEC_PARTITION_ID))
+        changes = (site(1, "Home", "Me"),)
+        server.store.perform(ApplyChanges(partition_id=PEC_PARTITION_ID, changes=changes))
+        changed = replace(server.partition(), purge_state=PurgeState.COMPLETESYNC0, last=number(50))
+        server.store.perform(SavePartition(partition=changed))
+        server = server.again()
+    else:
+        swept(server, site(1, "Home", "Me"))
+    assert {one.partition_id for one in server.state().partitions} == {PEC_PARTITION_ID, HOME}
+    assert server.state().neighbors == ()
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_does_not_remove_our_own_site() -> None:
+    """Decision R189: a new PEC may never have known it, and ours may be the last copy."""
+    server = Lone()
+    server.answered(site(1, "Home", "Me"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    made = swept(server)
+    assert "the enterprise does not have our site" in notes(made)
+    assert server.partition(HOME).owned
+
+
 @pytest.mark.spec("MC-MQDSRP 3.3.7.10")
 @pytest.mark.parametrize("state", [PurgeState.STARTSYNC0, PurgeState.SYNC0, PurgeState.COMPLETESYNC0])
 def test_a_full_synchronization_goes_on_after_a_restart(state) -> None:
-    from dataclasses import replace
-
-    from mqdssm.engines.replication.operations import MarkPartition, SavePartition
-
     server = Lone()
     server.answered(numbered(1))
     if state is PurgeState.COMPLETESYNC0:

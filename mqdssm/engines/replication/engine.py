@@ -71,6 +71,7 @@ _INTERNAL_EVENTS: Final[
     internal_events.SuccessorNamed: succession.on_successor_named,  # decision R38
     internal_events.HandoverFailed: server_roles.on_handover_failed,
     internal_events.AuthorityChanged: topology.on_authority_changed,
+    internal_events.PartitionSwept: topology.on_partition_swept,
 }
 """Handler of each type of internal event."""
 _TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | None]]] = {

@@ -57,7 +57,20 @@ class AuthorityChanged:
     """This server became the authority of a partition, or is no longer its authority."""
 
 
-InternalEvent: TypeAlias = ObjectsChanged | SuccessorNamed | HandoverFailed | AuthorityChanged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSwept:
+    """A full synchronization removed the objects that no reply contained (3.3.7.11).
+
+    Attributes:
+        partition: the partition of the objects.
+    """
+
+    partition: Partition
+
+
+InternalEvent: TypeAlias = (
+    ObjectsChanged | SuccessorNamed | HandoverFailed | AuthorityChanged | PartitionSwept
+)
 
 
 def publish(server: ReplicaState, event: InternalEvent) -> Job[None]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from mqdssm.engines.replication import changes, purging, succession, sync_requests, trust
 from mqdssm.engines.replication.actions import Resynchronize
+from mqdssm.engines.replication.internal_events import PartitionSwept, publish
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, SweepPartition
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
@@ -225,6 +226,7 @@ def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
 def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     """Remove objects that were not sent again, and complete Sync0 State (3.3.7.11)."""
     yield from perform(SweepPartition(partition_id=partition.id), Done)
+    yield from publish(server, PartitionSwept(partition=partition))
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     partition.is_begun_anew = False
     yield from changes.check_pending(server, partition)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication import propagation, server_roles, succession, sync_requests, trust
-from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged
+from mqdssm.engines.replication.internal_events import AuthorityChanged, ObjectsChanged, PartitionSwept
 from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_guid, get_roles, get_text, has_role, type_of
 from mqdssm.engines.replication.settings import Role
@@ -28,8 +28,9 @@ def derive_neighbors(server: ReplicaState) -> Job[None]:
         if site.identifier is not None:
             yield from _add_partition(server, site.identifier, _psc_of(site))
             yield from _follow_site(server, site, server.partitions[site.identifier])
-    if server.enterprise is not None:
-        yield from _remove_deleted_sites(server, {site.identifier for site in sites})
+    if server.enterprise is not None:  # a crash interrupted their removal
+        for site_id in _find_deleted_sites(server, sites):
+            yield from _remove_site(server, site_id)
     server.is_retiring = succession.is_retiring(server, sites)
     serves = server.enterprise is not None or server.site is not None or server.is_retiring
     pscs = _find_pscs(server, sites) if serves else {}
@@ -80,11 +81,10 @@ def _persist_followed(server: ReplicaState) -> Job[None]:
         yield from server.save(enterprise, last=enterprise.last)
 
 
-def _remove_deleted_sites(server: ReplicaState, sites: set[Guid | None]) -> Job[None]:
-    """Complete the removal of sites that a crash interrupted."""
-    for partition_id in list(server.partitions):
-        if partition_id != PEC_PARTITION_ID and partition_id not in sites:
-            yield from _remove_site(server, partition_id)
+def _find_deleted_sites(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> list[Guid]:
+    """Return the sites of partitions that have no site object."""
+    site_ids = {PEC_PARTITION_ID, *(site.identifier for site in sites)}
+    return [partition_id for partition_id in server.partitions if partition_id not in site_ids]
 
 
 def _psc_of(site: ops.ObjectRead) -> str:
@@ -178,6 +178,37 @@ def _add_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[No
 def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[None]:
     """Derive the neighbours that belong to our new role."""
     yield from derive_neighbors(server)
+
+
+def on_partition_swept(server: ReplicaState, event: PartitionSwept) -> Job[None]:
+    """Remove what belongs to the objects that a full synchronization removed (decision R189).
+
+    These are the partitions of sites, and the neighbours that sites and machines name.
+    """
+    partition_id = event.partition.id
+    if partition_id == PEC_PARTITION_ID:
+        yield from _remove_swept_sites(server)
+    elif partition_id != server.settings.site_id:
+        return
+    yield from derive_neighbors(server)
+    yield from trust.forget_removed_servers(server, server.partitions.values())
+
+
+def _remove_swept_sites(server: ReplicaState) -> Job[None]:
+    """Remove the partitions of other sites that the PEC no longer has.
+
+    Our own site may be one that a new PEC never knew. Our copy may be the last one, and is kept.
+    """
+    sites = yield from list_objects(ObjectType.SITE, PEC_PARTITION_ID)
+    for site_id in _find_deleted_sites(server, sites):
+        if site_id == server.settings.site_id:
+            server.warn(
+                "the enterprise does not have our site",
+                f"site {site_id}: create it again with its identifier, or remove this server",
+            )
+        else:
+            server.note("removes a site that the enterprise does not have", f"site {site_id}")
+            yield from _remove_site(server, site_id)
 
 
 def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]:

@@ -107,12 +107,31 @@ def what_differs(world: World) -> str:
         if not (partition.dead or partition.foul)
         and (partition.latest or partition.partition_id == PEC_PARTITION_ID)
     ]
+    removed = _removed_site(world, servers)
+    if removed:
+        return removed
     for differs in (_standing_differs, _contents_differ):  # reading all objects comes last
         for partition in partitions:
             difference = differs(partition, servers)
             if difference:
                 return f"partition {partition.partition_id}: {difference}"
     return _neighbors_differ(world, servers)
+
+
+def _removed_site(world: World, servers: list[SimulatedServer]) -> str:
+    """Return a removed site whose partition a server of another site still has (decision R189).
+
+    Empty if there is none.
+    """
+    enterprise = world.ledger.partitions[PEC_PARTITION_ID]
+    sites = {entry.identifier for entry in enterprise.live(ObjectType.SITE)}
+    for partition in world.ledger.partitions.values():
+        if not partition.dead or partition.foul or partition.partition_id in sites:
+            continue
+        for server in servers:
+            if partition.partition_id in server.persisted:
+                return f"{server.name} has the removed site {partition.partition_id}"
+    return ""
 
 
 def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
