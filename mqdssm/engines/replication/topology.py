@@ -181,7 +181,7 @@ def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[
 
 
 def on_partition_swept(server: ReplicaState, event: PartitionSwept) -> Job[None]:
-    """Remove what belongs to the objects that a full synchronization removed (decision R189).
+    """Remove what belongs to the objects that were swept away (decision R189).
 
     These are the partitions of sites, and the neighbours that sites and machines name.
     """

@@ -119,9 +119,9 @@ def what_differs(world: World) -> str:
 
 
 def _removed_site(world: World, servers: list[SimulatedServer]) -> str:
-    """Return a removed site whose partition a server of another site still has (decision R189).
+    """Return a removed site that a server still has (decision R189).
 
-    Empty if there is none.
+    The server's own site is another one. Empty if there is none.
     """
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
     sites = {entry.identifier for entry in enterprise.live(ObjectType.SITE)}
