@@ -2,8 +2,9 @@
 
 `OpenLdapServer` is a private OpenLDAP with the MSMQ schema, `SambaDomainController` a private domain
 controller of Active Directory; `OpenLdapContainer` and `SambaContainer` are the same in a container.
-`mqdssm.testing.plugin` offers them as pytest fixtures. This package, unlike all others of mqdssm, needs Linux
-(or another Unix) and the server's software. Names are loaded when they are first used, because pytest loads
+`mqdssm.testing.plugin` offers them as pytest fixtures. These servers need Linux (or another Unix) and their
+own software. The other parts need neither: the simulation of whole enterprises, the network of queue managers
+in one process, and the directories in memory. Names are loaded when they are first used, because pytest loads
 this package in every run.
 """
 

@@ -11,11 +11,12 @@ from mqdssm.cli import main
 ROOT_COMMAND: Final[Any] = typer.main.get_command(main.app)
 
 
-def _commands(command: Any) -> Iterator[Any]:
+def commands(command: Any = ROOT_COMMAND) -> Iterator[Any]:
+    """A command and all commands below it."""
     yield command
     names = main.MODULES if command is ROOT_COMMAND else getattr(command, "commands", {})
     for name in names:
-        yield from _commands(command.get_command(None, name))
+        yield from commands(command.get_command(None, name))
 
 
 @cache
@@ -23,7 +24,7 @@ def options_of_all_commands() -> frozenset[str]:
     """The options of `mqdssm` and of all its commands, as ``--url``."""
     return frozenset(
         option
-        for command in _commands(ROOT_COMMAND)
+        for command in commands()
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts, "--help")
     )
