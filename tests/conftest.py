@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Programs that tests start buffer their output as users' do, whatever the environment says.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # Collecting the tests makes no garbage. Looking for garbage took half of the collection's time.
 gc.disable()
 

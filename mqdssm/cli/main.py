@@ -162,6 +162,17 @@ def _fill_streams() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  as above
 
 
+def _drop_errors() -> None:
+    """Drop what the standard error output did not take, as on a full disk.
+
+    Otherwise Python would try again at exit, and replace the exit code by its own.
+    """
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        silence(sys.stderr)
+
+
 def run() -> None:
     """Run the command line; entry point of the program."""
     _fill_streams()
@@ -175,6 +186,8 @@ def run() -> None:
     except BrokenPipeError:
         silence(sys.stdout)
         sys.exit(exits.PIPE_CLOSED)
+    finally:
+        _drop_errors()
 
 
 if __name__ == "__main__":
