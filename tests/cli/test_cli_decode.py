@@ -2,13 +2,12 @@
 
 import io
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.programs.starting import MQDSSM, run
 from support.replication.strategies import VECTORS, image_of
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
@@ -100,9 +99,10 @@ def test_a_text_cannot_steer_the_terminal(alone, file):
 
 
 def test_the_standard_input():
-    command = [sys.executable, "-m", "mqdssm.cli.main", *REPLICATION, "-", "-o", "json"]
+    command = [*MQDSSM, *REPLICATION, "-", "-o", "json"]
     image = image_of(NAMED["already-purged"])
-    result = subprocess.run(command, input=image, capture_output=True, check=True, env=os.environ)
+    result = run(command, data=image)
+    assert result.returncode == 0
     assert json.loads(result.stdout) == NAMED["already-purged"]["fields"]
 
 

@@ -1,12 +1,10 @@
 """``mqdssm decode`` for change notifications and topology packets."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from support.notification.strategies import IMAGES, PACKETS, VECTORS
+from support.programs.starting import MQDSSM, run
 
 NAMED = {vector["id"]: vector for vector in VECTORS}
 NOTIFICATION = ("decode", "--kind", "notification")
@@ -137,6 +135,7 @@ def test_a_text_cannot_steer_the_terminal(alone, file):
     ids=["notification", "topology"],
 )
 def test_the_standard_input(kind, image):
-    command = [sys.executable, "-m", "mqdssm.cli.main", *kind, "-", "-o", "json"]
-    result = subprocess.run(command, input=image, capture_output=True, check=True, env=os.environ)
+    command = [*MQDSSM, *kind, "-", "-o", "json"]
+    result = run(command, data=image)
+    assert result.returncode == 0
     assert json.loads(result.stdout)

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.discovery.client import guid_of
+from support.programs.starting import MQDSSM, run, start
 
 from mqdssm.testing import OpenLdapServer
 
@@ -26,10 +26,8 @@ NETWORK = str(guid_of("network"))
 def served(cli, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", dict[str, Any]]]:
     """A discovery server as a process, and what it says when it listens."""
     environment = {**os.environ, **{name: value for name, value in cli.environment.items() if value}}
-    command = [sys.executable, "-m", "mqdssm.cli.main", "discovery-server", "--output", "json", *arguments]
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [*MQDSSM, "discovery-server", "--output", "json", *arguments]
+    process = start(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         lines = []
@@ -116,9 +114,9 @@ def test_changes_of_the_directory_are_answered_from_soon(cli, machine) -> None:
 
 def asked_until(where: str, code: int, seconds: float = 30.0) -> None:
     """Ask a server until the answer is one, or none, as the exit code says."""
-    command = [sys.executable, "-m", "mqdssm.cli.main", "discover", "--broadcast", where, "--wait", "0.2"]
+    command = [*MQDSSM, "discover", "--broadcast", where, "--wait", "0.2"]
     end = time.monotonic() + seconds
-    while subprocess.run(command, check=False, capture_output=True).returncode != code:
+    while run(command).returncode != code:
         assert time.monotonic() < end, f"exit code {code} did not come within {seconds} s"
 
 
@@ -232,8 +230,8 @@ def test_an_address_that_is_taken(cli, machine) -> None:
 
 def test_a_server_that_is_none_in_the_directory_is_told_so(cli, machine) -> None:
     environment = {**os.environ, **{name: value for name, value in cli.environment.items() if value}}
-    command = [sys.executable, "-m", "mqdssm.cli.main", "discovery-server", "--listen", f"{HERE}:0"]
-    process = subprocess.Popen(
+    command = [*MQDSSM, "discovery-server", "--listen", f"{HERE}:0"]
+    process = start(
         [*command, "--site", machine.site, "--computer", machine.name],
         env=environment,
         stdout=subprocess.PIPE,

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.discovery import server_process
 from support.discovery.client import NETWORK_1, NETWORK_2, OTHER_SITE, OWN_SITE, THIRD_SITE, request
+from support.programs.starting import MQDSSM
 from support.servers.namespaces import Lan, why_not
 
 from mqdssm.model.guid import NULL_GUID
@@ -51,7 +52,7 @@ class Networks:
 
     def discover(self, *more: str, site: str = str(OWN_SITE), code: int = 0) -> dict[str, Any]:
         """What the client says: its answer, or its error."""
-        command = [sys.executable, "-m", "mqdssm.cli.main", "discover", "--output", "json", "--site", site]
+        command = [*MQDSSM, "discover", "--output", "json", "--site", site]
         done = self.lan.run("client", [*command, "--wait", str(WAIT_S), *more], env=_environment())
         assert done.returncode == code, done.stderr
         said: dict[str, Any] = json.loads(done.stderr if code else done.stdout)

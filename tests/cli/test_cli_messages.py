@@ -4,26 +4,25 @@ import base64
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from support.messaging.managers import free_port
+from support.programs.starting import MQDSSM, start
 
 from mqdssm.errors import NotDelivered
 from mqdssm.events.durable_files import locked
 from mqdssm.messaging import QueueManager
 
 ORDERS = r"DIRECT=TCP:127.0.0.1\private$\orders"
-MQDSSM = [sys.executable, "-m", "mqdssm.cli.main"]
 
 
 @contextmanager
 def receiving(*options: str) -> Iterator[subprocess.Popen[str]]:
     """A process that receives; the test reads its lines."""
     command = [*MQDSSM, "receive", "orders", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

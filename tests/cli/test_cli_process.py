@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.servers.terminal import PROGRAM, in_terminal
+from support.programs import starting
+from support.programs.starting import MQDSSM
+from support.servers.terminal import in_terminal
 
 pytestmark = pytest.mark.slow  # starts programs
 
@@ -24,7 +26,7 @@ HEAVY = (
 
 
 def run(*args: str, **more) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *args], capture_output=True, text=True, timeout=60, check=False, **more)
+    return subprocess.run([*MQDSSM, *args], capture_output=True, text=True, timeout=60, check=False, **more)
 
 
 def test_help_is_quick_because_it_imports_little():
@@ -74,7 +76,8 @@ def test_a_log_file_on_a_full_disk_is_told_once_and_is_no_failure(openldap_serve
         "MQDSSM_URL": openldap_server.ldapi_url,
         "MQDSSM_LOG_FILE": "/dev/full",
     }
-    done = run("read", "enterprise", "-o", "json", *debug, env=environment)
+    command = [*MQDSSM, "read", "enterprise", "-o", "json", *debug]
+    done = starting.run(command, env=environment, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
     warning = "the log file /dev/full cannot be written: No space left on device; this run goes on without it"
@@ -93,9 +96,9 @@ def test_log_file_and_error_output_on_one_full_disk_are_no_failure(openldap_serv
         "MQDSSM_URL": openldap_server.ldapi_url,
         "MQDSSM_LOG_FILE": "/dev/full",
     }
-    command = [*PROGRAM, "read", "enterprise", "-o", "json", *debug]
+    command = [*MQDSSM, "read", "enterprise", "-o", "json", *debug]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, env=environment, check=False)
+        done = starting.run(command, stderr=full, env=environment)
     assert done.returncode == 0
     assert json.loads(done.stdout)
 
@@ -108,7 +111,7 @@ def test_exit_codes_leave_the_process():
 
 def test_a_reader_that_has_seen_enough_is_no_error():
     with subprocess.Popen(
-        [*PROGRAM, "schema", "show", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*MQDSSM, "schema", "show", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -142,7 +145,7 @@ def test_interrupt_ends_quietly(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"ldap://127.0.0.1:{silent.getsockname()[1]}"
         process = subprocess.Popen(
-            [*PROGRAM, "list", "queue", "--url", url, "--tls", "none"],
+            [*MQDSSM, "list", "queue", "--url", url, "--tls", "none"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -157,7 +160,7 @@ def test_interrupt_ends_quietly(tmp_path):
 
 def test_json_is_utf8_whatever_the_locale(tmp_path):
     done = subprocess.run(
-        [*PROGRAM, "schema", "ldif", "--format", "root-dse", "--root", "DC=größe", "-o", "json"],
+        [*MQDSSM, "schema", "ldif", "--format", "root-dse", "--root", "DC=größe", "-o", "json"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
         timeout=60,

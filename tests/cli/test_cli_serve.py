@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import tomllib
 from base64 import b64decode
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.programs.starting import MQDSSM, start
 
 from mqdssm.server.join_token import fingerprint_of
 
@@ -32,9 +32,8 @@ def free_address() -> str:
 @contextmanager
 def serving(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     """A server at work in a process of its own; it is stopped at the end."""
-    program = [sys.executable, "-c", "from mqdssm.cli.main import run; run()"]
-    line = [*program, "serve", str(folder / "server.toml"), "-o", "json", *options]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    line = [*MQDSSM, "serve", str(folder / "server.toml"), "-o", "json", *options]
+    with start(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             ready = process.stdout.readline()

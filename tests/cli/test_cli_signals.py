@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.servers.terminal import PROGRAM
+from support.programs.starting import MQDSSM, start
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -70,8 +70,8 @@ def end_while_it_logs_in(command: str, number: int, folder: Path, *, closed: boo
             "URL": url
         }
         words = [places.get(word, word) for word in command.split()]
-        process = subprocess.Popen(
-            [*PROGRAM, *words],
+        process = start(
+            [*MQDSSM, *words],
             env={
                 **os.environ,
                 "TMPDIR": str(folder / "tmp"),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
+from support.programs.starting import start
 from support.watching.watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.testing import OpenLdapServer
@@ -110,7 +111,7 @@ def test_after_a_kill_nothing_is_lost_and_nothing_invented(environment, plain, q
 def test_a_closed_pipe_ends_it_quietly(environment, plain, queue, tmp_path):
     state, dn = tmp_path / "state", queue("0")
     command = [*PROGRAM, "queue", "-o", "json", "--state", str(state)]
-    with subprocess.Popen(
+    with start(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
     ) as process:
         assert process.stdout is not None

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from support.programs.starting import run, start
 from support.watching.watch_program import PROGRAM, WAIT_S, running
 
 from mqdssm.cli.watch import outlets as watch_outlets
@@ -57,13 +58,7 @@ def machine(plain, server) -> Machine:
 
 def once(environment: dict[str, str], *args: str, code: int = 0) -> list[dict[str, Any]]:
     """Run the command until it ends; its lines, but for those that tell of the watch itself."""
-    done = subprocess.run(
-        [*PROGRAM, "-o", "json", "--once", *args],
-        check=False,
-        env=environment,
-        capture_output=True,
-        timeout=WAIT_S,
-    )
+    done = run([*PROGRAM, "-o", "json", "--once", *args], env=environment, timeout=WAIT_S)
     assert done.returncode == code, done.stderr.decode()
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return [one for one in lines if one["event"] not in {"ready", "heartbeat"}]
@@ -183,9 +178,8 @@ class TestCommands:
 @contextmanager
 def blocked(environment: dict[str, str], *args: str) -> Iterator[subprocess.Popen[bytes]]:
     """The command with an output that nobody reads; its errors go the same way."""
-    with subprocess.Popen(
-        [*PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
-    ) as process:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with start([*PROGRAM, *args], env=environment, **streams) as process:
         try:
             yield process
         finally:
@@ -254,14 +248,8 @@ def test_a_full_disk_ends_it_and_the_change_is_told_again(environment, machine, 
     once(environment, "queue", "--state", str(state))
     machine.queue("1")
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [*PROGRAM, "queue", "--state", str(state), "--once"],
-            check=False,
-            env=environment,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=WAIT_S,
-        )
+        command = [*PROGRAM, "queue", "--state", str(state), "--once"]
+        done = run(command, env=environment, stdout=full, timeout=WAIT_S)
     assert done.returncode == 6
     assert b"No space left" in done.stderr
     assert len(once(environment, "queue", "--state", str(state))) == 1
@@ -275,7 +263,7 @@ def test_a_signal_ends_it_while_a_server_is_silent(how, environment):
         settings = {
             name: value for name, value in settings.items() if name not in {"MQDSSM_USER", "MQDSSM_PASSWORD"}
         }
-        with subprocess.Popen([*PROGRAM], env=settings, stderr=subprocess.PIPE) as process:
+        with start(PROGRAM, env=settings, stderr=subprocess.PIPE) as process:
             silent.settimeout(WAIT_S)
             accepted, _ = silent.accept()
             with accepted:

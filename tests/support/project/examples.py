@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,8 @@ from unittest import SkipTest
 
 from sybil import Document, Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+
+from support.programs.starting import MQDSSM, run
 
 COMMAND_S: Final = 110  # longest time that one command of an example may take
 ELLIPSIS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -46,15 +47,13 @@ def run_session(session: str, environment: Mapping[str, str], folder: Path) -> N
         command = _with_guids(written, guids)
         words = shlex.split(command, comments=True)
         assert words[0] == "mqdssm", f"not a command of ours, so not in a console block: {command}"
-        ran = subprocess.run(
-            [sys.executable, "-m", "mqdssm.cli.main", *words[1:]],
+        ran = run(
+            [*MQDSSM, *words[1:]],
             env={**os.environ, **environment, "COLUMNS": "120", "NO_COLOR": "1"},
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
             text=True,
             timeout=COMMAND_S,
-            check=False,
         )
         assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
         for one, printed in zip(_GUID.findall(answer), _GUID.findall(ran.stdout), strict=False):

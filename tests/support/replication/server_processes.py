@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from support.programs.starting import MQDSSM, start
 
 WAIT_S = 60.0
 
@@ -17,8 +18,8 @@ class ServerProcess:
     """``mqdssm serve`` as a process, with what it prints."""
 
     def __init__(self, file: Path, **environment: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mqdssm.cli.main", "serve", str(file), "-o", "json"],
+        self.process = start(
+            [*MQDSSM, "serve", str(file), "-o", "json"],
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -10,6 +10,8 @@ from functools import cache
 from itertools import count
 from typing import Any
 
+from support.programs import starting
+
 _numbers = count(1)
 
 
@@ -127,13 +129,8 @@ class Lan:
 
     def run(self, host: str, command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
         """Run a program on a host, to its end."""
-        return subprocess.run(
-            self.command(host, command), capture_output=True, text=True, check=False, timeout=60, **more
-        )
+        return starting.run(command, network=self.space(host), text=True, timeout=60, **more)
 
     def start(self, host: str, command: Sequence[str], **more: Any) -> "subprocess.Popen[str]":
         """Start a program on a host."""
-        return subprocess.Popen(self.command(host, command), text=True, stdout=subprocess.PIPE, **more)
-
-    def command(self, host: str, command: Sequence[str]) -> list[str]:
-        return ["ip", "netns", "exec", self.space(host), *command]
+        return starting.start(command, network=self.space(host), text=True, stdout=subprocess.PIPE, **more)

@@ -6,13 +6,13 @@ import pty
 import re
 import select
 import struct
-import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-PROGRAM: Final = (sys.executable, "-m", "mqdssm.cli.main")
+from support.programs.starting import MQDSSM, start
+
 WAIT_S: Final = 60
 ROWS: Final = 50
 
@@ -28,17 +28,19 @@ def in_terminal(
     environment: Mapping[str, str],
     *,
     columns: int = 80,
-    program: Sequence[str] = PROGRAM,
+    program: Sequence[str] = MQDSSM,
 ) -> tuple[int, str]:
     """Run a command on a terminal; type answers when their questions are seen.
 
     Returns:
         The exit code, and everything that was sent to the terminal.
     """
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
-        os.execvpe(program[0], [*program, *args], {**os.environ, **environment, "TERM": "xterm"})
+    terminal, other_side = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+    variables = {**os.environ, **environment, "TERM": "xterm"}
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), other_side)
+    process = start([*program, *args], terminal=True, env=variables, **streams)
+    os.close(other_side)
     sent, waiting, deadline = b"", dict(typed), time.monotonic() + WAIT_S
     try:
         while time.monotonic() < deadline:
@@ -54,9 +56,9 @@ def in_terminal(
             for question in [one for one in waiting if one.encode() in sent]:
                 os.write(terminal, waiting.pop(question).encode() + b"\n")
     finally:
-        _, status = os.waitpid(pid, 0)
+        code = process.wait()
         os.close(terminal)
-    return os.waitstatus_to_exitcode(status), sent.decode(errors="replace")
+    return code, sent.decode(errors="replace")
 
 
 def screen_of(sent: str, columns: int = 80) -> list[str]:

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 from support.enterprises.many_objects import ldapsearch
 from support.enterprises.queue_oracle import compare
+from support.programs.starting import MQDSSM, start
 
 WAIT_S = 180.0
 
@@ -61,8 +61,8 @@ class Command:
             "MQDSSM_CA_FILE": self.server.ca_file,
             **self.environment,
         }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mqdssm.cli.main", *options, "-o", "json", *self.options, *more],
+        process = start(
+            [*MQDSSM, *options, "-o", "json", *self.options, *more],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

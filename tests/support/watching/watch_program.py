@@ -1,8 +1,6 @@
 """``mqdssm watch`` as a program of its own, which can be killed."""
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-PROGRAM = [sys.executable, "-m", "mqdssm.cli.main", "watch"]
+from support.programs.starting import MQDSSM, start
+
+PROGRAM = [*MQDSSM, "watch"]
 WAIT_S = 90.0
 
 
@@ -23,7 +23,7 @@ class Program:
     def __init__(self, folder: Path, environment: Mapping[str, str], *args: str) -> None:
         self.out, self.err = folder / f"{uuid4()}.out", folder / f"{uuid4()}.err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.process = subprocess.Popen([*PROGRAM, *args], stdout=out, stderr=err, env=environment)
+            self.process = start([*PROGRAM, *args], stdout=out, stderr=err, env=environment)
 
     def wait(self, fits: Callable[[], T | None]) -> T:
         end = time.monotonic() + WAIT_S
