@@ -13,7 +13,7 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.output import Output
-from mqdssm.cli.run import CommandRun, command_app, print_error
+from mqdssm.cli.run import CommandRun, command_app, print_error, standard_input
 from mqdssm.model.packets import SESSION_PORT
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def decode(
 def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
     if str(file) != "-":
         return file.open("rb")
-    if sys.stdin is None:  # it was closed before we began
-        raise exits.UsageProblem("there is no standard input: name a file")
-    return nullcontext(sys.stdin.buffer)
+    return nullcontext(standard_input())
 
 
 def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import typer
 
@@ -364,8 +364,19 @@ def silence(stream: Any) -> None:
         os.close(nowhere)
 
 
+def standard_input() -> BinaryIO:
+    """Return the standard input.
+
+    Raises:
+        UsageProblem: it was closed before the program began.
+    """
+    if sys.stdin is None:
+        raise exits.UsageProblem("there is no standard input: name a file")
+    return sys.stdin.buffer
+
+
 def _asked(user: str) -> str:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise exits.UsageProblem(
             f"user {user!r} needs a password, and there is no terminal to ask at: name a file with "
             "--password-file or MQDSSM_PASSWORD_FILE, or set MQDSSM_PASSWORD"

@@ -1,4 +1,4 @@
-"""Files that survive a crash.
+"""Files that survive a crash, and that belong to this user.
 
 They are locked by one process, replaced atomically, and synced to the disk.
 """
@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import secrets
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +102,22 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def check_own(path: Path) -> None:
+    """Check that a file or folder is this user's; nothing is checked on Windows.
+
+    Raises:
+        ConfigError: it, or a link to it, belongs to another user, or others may write to it.
+        OSError: it does not exist.
+    """
+    if sys.platform == "win32":
+        return
+    status = path.stat()
+    if {path.lstat().st_uid, status.st_uid} != {os.getuid()}:
+        raise ConfigError(f"{path} belongs to another user: name a folder of your own")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(f"others may write to {path}: chmod go-w {path}, if nobody has done so yet")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError, folder_errors
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import check_own, locked
 
 CONFIG_FILE: Final = "server.toml"
 _OTHERS: Final = 0o077
@@ -91,17 +91,19 @@ class DirectoryServerFolder:
         """
         with folder_errors(f"{self.path} cannot hold a directory server"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_own(self.path)
             if any(self.path.iterdir()):
                 raise ConfigError(f"{self.path} is not empty: name a new folder for the directory server")
             self.path.chmod(0o700)
 
     def check_private(self) -> None:
-        """Check that other users cannot read the folder.
+        """Check that the folder is this user's, and that others cannot read it.
 
         Raises:
-            ConfigError: they can, or there is no such folder.
+            ConfigError: it is another user's, others can read it, or there is no such folder.
         """
         with folder_errors(f"the folder {self.path} of the directory server cannot be used"):
+            check_own(self.path)
             mode = self.path.stat().st_mode
         if mode & _OTHERS:
             raise ConfigError(f"{self.path} can be read by others: chmod 700 {self.path}")

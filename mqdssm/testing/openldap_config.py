@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.durable_files import check_own
 from mqdssm.testing.certificates import make_certificates, write_private
-from mqdssm.testing.server_files import ServerFiles, check_own, check_private
+from mqdssm.testing.server_files import ServerFiles, check_private
 
 DEFAULT_BASE_DN: Final = "dc=example,dc=com"
 DATABASE_BYTES_MAX: Final = 16 * 1024**3  # address space only; the file stays sparse

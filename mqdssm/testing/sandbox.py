@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.events.durable_files import check_own
 from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
 from mqdssm.testing.openldap_start import (
@@ -31,7 +32,6 @@ from mqdssm.testing.openldap_start import (
     failure,
     require_free,
 )
-from mqdssm.testing.server_files import check_own
 from mqdssm.testing.supervised import SUPERVISOR
 
 STOP_WAIT_S: Final = 15.0  # more than the supervisor waits for slapd
@@ -206,6 +206,7 @@ def _options(
 def _read(path: Path) -> dict[str, Any] | None:
     file = path / STATE_FILE
     try:
+        check_own(path)  # else somebody else says which process "stop" ends
         saved_state = json.loads(file.read_text(encoding="utf-8"))
         openldap_config.OpenLdapOptions(**saved_state["options"])
     except FileNotFoundError:

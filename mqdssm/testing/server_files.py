@@ -50,19 +50,6 @@ class ServerFiles(ABC):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def check_own(folder: Path) -> None:
-    """Raise ConfigError for a file or folder that another user owns or can write to.
-
-    Raises:
-        ConfigError: it, or a link to it, belongs to another user, or others may write to it.
-        OSError: it does not exist.
-    """
-    if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
-        raise ConfigError(f"{folder} belongs to another user: name a folder of your own")
-    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise ConfigError(f"others may write to {folder}: chmod go-w {folder}, if nobody has done so yet")
-
-
 def check_private(folder: Path) -> None:
     """Raise ConfigError for a socket folder that another user owns or can enter."""
     status = folder.lstat()

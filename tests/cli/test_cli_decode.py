@@ -4,7 +4,6 @@ import io
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support.programs.starting import MQDSSM, run
@@ -115,11 +114,6 @@ def test_the_standard_input_stays_open(monkeypatch):
     monkeypatch.setattr(sys, "stdin", stream)
     assert decode(CommandRun(GivenOptions()), file=Path("-"), kind=MessageKind.REPLICATION) == 0
     assert not stream.buffer.closed
-
-
-def test_a_standard_input_that_is_closed(alone, monkeypatch):
-    monkeypatch.setattr("mqdssm.cli.decode.sys", SimpleNamespace(stdin=None))
-    assert alone.error(*REPLICATION, "-", code=2) == "there is no standard input: name a file"
 
 
 def test_usage(alone, file, tmp_path):

@@ -139,6 +139,29 @@ def test_a_stream_that_is_closed_is_no_error_of_ours(closed, code):
     assert ("error: " in ran.stderr) == ("2>&-" not in closed)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes the stream")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("list queue --url ldaps://127.0.0.1:9 --user cn=x", "there is no terminal to ask at"),
+        ("decode --kind replication -", "there is no standard input: name a file"),
+        ("send DIRECT=TCP:127.0.0.1\\\\private$\\\\x --body -", "there is no standard input: name a file"),
+        (
+            "enterprise add-server new --token - --listen 127.0.0.1:9",
+            "there is no standard input: name a file",
+        ),
+    ],
+)
+def test_a_standard_input_that_is_closed_is_named(arguments, words, tmp_path):
+    command = f"{sys.executable} -m mqdssm.cli.main {arguments} <&-"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: ")
+    assert words in ran.stderr
+
+
 def test_interrupt_ends_quietly(tmp_path):
     import socket
 

@@ -65,8 +65,10 @@ def planted(place: Path, owner: int) -> None:
 def test_a_folder_of_somebody_else_is_refused(alone, tmp_path):
     place = tmp_path / "box"
     planted(place, 65534)
-    said = alone.error("sandbox", "start", str(place), code=6)
-    assert said == f"{place} belongs to another user: name a folder of your own"
+    (place / "supervisor.pid").write_text("1")  # a process that "stop" is to end
+    for command in ("start", "stop", "status"):
+        said = alone.error("sandbox", command, str(place), code=6)
+        assert said == f"{place} belongs to another user: name a folder of your own"
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "own")
     (tmp_path / "own").mkdir()

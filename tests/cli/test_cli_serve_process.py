@@ -1,6 +1,7 @@
 """``mqdssm serve`` as a process: stops, a kill, its folder and configuration, systemd, a directory away."""
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -88,6 +89,20 @@ def test_a_folder_that_others_can_read(alone, folder: Path) -> None:
     file = init(alone, folder)["config"]
     folder.chmod(0o750)
     assert alone.error("serve", file, code=6) == f"{folder} can be read by others: chmod 700 {folder}"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may give a folder away")
+def test_a_folder_of_somebody_else(alone, folder: Path) -> None:
+    refusal = f"{folder} belongs to another user: name a folder of your own"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+    names = ("--name", "Contoso", "--site", "Berlin", "--machine", "PEC01", "--listen", "127.0.0.1:1801")
+    assert alone.error("enterprise", "init", str(folder), *names, code=2) == refusal
+    assert not list(folder.iterdir())
+    folder.rmdir()
+    file = init(alone, folder)["config"]
+    os.chown(folder, 65534, 65534)
+    assert alone.error("serve", file, code=6) == refusal
 
 
 def test_a_server_goes_on_when_nobody_reads_its_output(alone, folder: Path, tmp_path: Path) -> None:

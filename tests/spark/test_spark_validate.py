@@ -28,6 +28,7 @@ from support.project.source_tree import ROOT
 from support.spark.sarif_model import KINDS, kinds_in
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.diff.sql import SPARK
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.validate import finding_files, findings
@@ -329,6 +330,17 @@ def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
         first = told(found)[0]
     assert (first.rule, first.guid) == ("own", guid(61))
     assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
+
+
+def test_no_text_of_a_rule_becomes_a_setting_or_a_variable(spark, tmp_path) -> None:
+    where = source(tmp_path, tables(sound()))
+    named = "${env:HOME}"
+    rule = own("true", "$ {Label}", id=f"own-{named}", attribute=f"a{named}", section=f"{named}, 1")
+    with checked(SparkRunner(spark), where, (), own=[rule]) as found:
+        first = told(found)[0]
+    assert (first.rule, first.attribute, first.section) == (f"own-{named}", f"a{named}", f"{named}, 1")
+    text = f"DC=${named},DC=it's \\"
+    assert spark.sql(f"select {SPARK.literal(text)} as v").first()["v"] == text
 
 
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.soak)])

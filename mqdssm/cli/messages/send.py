@@ -1,7 +1,6 @@
 """``mqdssm send``: send a message to a private queue."""
 
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,7 +11,7 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.endpoints import endpoint
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, command_app, standard_input
 from mqdssm.model.packets import SESSION_PORT
 from mqdssm.model.transport import (
     BODY_BYTES_MAX,
@@ -177,10 +176,8 @@ def _read(body: Path) -> bytes:
     if str(body) != "-":
         with body.open("rb") as file:
             content = file.read(BODY_BYTES_MAX + 1)
-    elif sys.stdin is None:
-        raise exits.UsageProblem("there is no standard input: name a file")
     else:
-        content = sys.stdin.buffer.read(BODY_BYTES_MAX + 1)
+        content = standard_input().read(BODY_BYTES_MAX + 1)
     if len(content) > BODY_BYTES_MAX:
         raise exits.UsageProblem(f"--body {body} is longer than a message can be, {BODY_BYTES_MAX} bytes")
     return content

@@ -1,7 +1,6 @@
 """Join tokens, with which a directory server on another host is added."""
 
 import os
-import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, command_app, standard_input, usage_problems
 from mqdssm.cli.server.control import control_client
 
 if TYPE_CHECKING:
@@ -141,8 +140,11 @@ def token_client(
     from mqdssm.server.join_token import TOKEN_BYTES_MAX, JoinToken
     from mqdssm.server.token_client import TokenClient, read_token
 
-    is_input = str(file) == "-"
-    token = JoinToken.parse(sys.stdin.read(TOKEN_BYTES_MAX + 1)) if is_input else read_token(file)
+    if str(file) == "-":
+        data = standard_input().read(TOKEN_BYTES_MAX + 1)
+        token = JoinToken.parse(data.decode("ascii", errors="replace"))
+    else:
+        token = read_token(file)
     claims = token.claims
     _check_claims(claims, *given)
     run.output.note(f"{claims.server_name} at {claims.address} has to prove its key {claims.fingerprint}")

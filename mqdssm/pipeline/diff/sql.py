@@ -13,6 +13,7 @@ from typing import Any, Final
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
 from mqdssm.pipeline.diff.comparable_columns import SINGLE, ComparableType, Field
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
+from mqdssm.pipeline.validate.rules.trees import literal
 
 OLD, NEW = "old", "new"
 """Columns of a GUID map."""
@@ -30,7 +31,7 @@ class SqlDialect:
         each: function for each item of a list; the item is called x.
         none: empty list.
         text: type of texts.
-        escapes: True if a backslash in a literal has to be doubled.
+        escapes: True for literals with escapes, as Spark's.
     """
 
     quote: str
@@ -51,8 +52,8 @@ class SqlDialect:
             return str(value)
         if isinstance(value, bytes):
             return f"unhex('{value.hex()}')"
-        text = str(value).replace("\\", "\\\\") if self.escapes else str(value)
-        return "'" + text.replace("'", "\\'" if self.escapes else "''") + "'"
+        text = str(value)
+        return literal(text) if self.escapes else "'" + text.replace("'", "''") + "'"
 
 
 DUCKDB: Final = SqlDialect('"', "list_transform({items}, lambda x: {each})", "[]", "varchar", escapes=False)

@@ -84,8 +84,12 @@ def columns_of_template(text: str) -> frozenset[str]:
 
 
 def literal(value: str) -> str:
-    """Return a string literal of Spark SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    """Return a string literal of Spark SQL.
+
+    Spark would replace ``${env:NAME}`` by an environment variable, also in literals; it does not see an
+    escaped dollar sign.
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"
 
 
