@@ -371,10 +371,15 @@ class ChangeApplier:
         error = self._session.profile.explain(result, request.item.action, request.item.dn)
         if isinstance(error, ObjectAlreadyExists):
             return ChangeFailure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
-        log.error(
-            "%s of %s: LDAP result %d %s", request.item.action, request.item.dn, result.code, result.text
-        )
         full = is_full(result.code, result.text)
+        log.error(
+            "%s of %s: LDAP result %d %s%s",
+            request.item.action,
+            request.item.dn,
+            result.code,
+            result.text,
+            ": the directory is full" if full else "",
+        )
         return ChangeFailure(Hresult.MQ_ERROR_DS_IS_FULL if full else Hresult.MQ_ERROR_DS_ERROR)
 
     def _leave_placeholders(
