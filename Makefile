@@ -66,8 +66,8 @@ test-browser: ## reports in a real browser: installs Chromium where it may
 test-containers: setup-test ## build the container images and test them with a real engine
 	@bash .ci/test-containers $(ARGS)
 
-images: python ## build docker/mqdssm and docker/mqdssm-spark with the container engine that answers
-	@bash .ci/images build mqdssm mqdssm-spark
+images: python ## build the images of docker/mqdssm, -spark and -server with the container engine that answers
+	@bash .ci/images build mqdssm mqdssm-spark mqdssm-server
 
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@$(PYTHON) .ci/ledger.py run test-fresh -- bash .ci/test-fresh

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, MqdssmError, ObjectNotFound, OutcomeUnknown
-from mqdssm.server.config import ListenedAddress, MachineName, NameText
+from mqdssm.server.config import Address, MachineName, NameText
 from mqdssm.server.snapshot import ServerSnapshot
 
 PROTOCOL_VERSION: Final = 1
@@ -166,7 +166,7 @@ class AdmissionRequest(_Document):
         site: name of its site; for a BSC, the site of the server that is asked.
         site_id: identifier of the site if it is new.
         public_keys: PROPID_QM_SIGN_PK of the new server, in base64.
-        address: IP address and port where it listens.
+        address: address and port by which the others reach it.
     """
 
     request: Literal["admit"] = "admit"
@@ -176,7 +176,7 @@ class AdmissionRequest(_Document):
     site: Annotated[NameText, Field(min_length=1, max_length=256)]
     site_id: UUID
     public_keys: str = Field(max_length=64 << 10)
-    address: Annotated[ListenedAddress, Field(max_length=300)]
+    address: Annotated[Address, Field(max_length=300)]
 
 
 class TokenRequest(_Document):

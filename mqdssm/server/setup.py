@@ -82,6 +82,7 @@ def add_server(
     site: str,
     machine_name: str,
     listen: str,
+    address: str = "",
 ) -> Path:
     """Make the folder of another directory server, admitted by one that works.
 
@@ -93,7 +94,8 @@ def add_server(
         role: PSC or BSC.
         site: its site; that of a PSC is made.
         machine_name: its machine.
-        listen: address and port for messages, by which the others reach it.
+        listen: IP address and port for messages.
+        address: address and port by which the others reach it; empty: where it listens.
 
     Raises:
         ConfigError: a value that cannot be used, or the folder is not empty.
@@ -103,7 +105,7 @@ def add_server(
         DirectoryNotConnected: the request was not sent.
         TransportError: with a token: the address cannot be listened on.
     """
-    draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen)
+    draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
     folder = DirectoryServerFolder(path)
     with folder_errors(f"{path} cannot hold a directory server"):
         is_repeated = folder.admission.exists() and not folder.config.exists()
@@ -116,14 +118,14 @@ def add_server(
         if not is_repeated:  # else the first request may have been carried out
             _discard(folder)
         raise
-    file = _write_config(folder, _admitted_config(request, reply))
+    file = _write_config(folder, _admitted_config(request, reply, listen))
     with folder_errors(f"{folder.admission} cannot be removed"):
         folder.admission.unlink()
     return file
 
 
 def _draft(
-    *, role: Literal[Role.PSC, Role.BSC], site: str, machine_name: str, listen: str
+    *, role: Literal[Role.PSC, Role.BSC], site: str, machine_name: str, listen: str, address: str
 ) -> AdmissionRequest:
     """Return a request with new identifiers, without a key.
 
@@ -138,14 +140,15 @@ def _draft(
             site=site,
             site_id=uuid4(),
             public_keys="",
-            address=listen,
+            address=address,
         )
+        TransportSection(listen=listen)
         _server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
     except ValidationError as error:
         raise ConfigError(problem_of(error)) from None
-    address = parse_socket_address(listen, port_min=0)
-    if address.is_anywhere or not address.port:
-        raise ConfigError("give an address and port to listen on by which the other servers reach this one")
+    reached = parse_socket_address(address)
+    if reached.is_anywhere:
+        raise ConfigError(f"give the address and port by which the others reach it, which is not {reached}")
     return request
 
 
@@ -196,7 +199,7 @@ def _discard(folder: DirectoryServerFolder) -> None:
         folder.path.rmdir()
 
 
-def _admitted_config(request: AdmissionRequest, reply: AdmissionReply) -> ServerConfig:
+def _admitted_config(request: AdmissionRequest, reply: AdmissionReply, listen: str) -> ServerConfig:
     """Return the configuration of a server that was admitted.
 
     Raises:
@@ -210,7 +213,7 @@ def _admitted_config(request: AdmissionRequest, reply: AdmissionReply) -> Server
                 pec_name=reply.pec_name,
                 psc_name=reply.psc_name,
             ),
-            transport=TransportSection(listen=request.address, hosts=reply.hosts),
+            transport=TransportSection(listen=listen, hosts=reply.hosts),
             pinned=tuple(PinnedSection(**known_key.model_dump()) for known_key in reply.keys),
         )
     except ValidationError as error:

@@ -190,8 +190,8 @@ class TokenAdmission:
             if self._tokens.count_wrong(token.claims.token_id):
                 self._report(token, "is withdrawn after many requests with a wrong code: make another one")
             return
-        address = parse_socket_address(request.request.address, port_min=0)
-        if address.is_anywhere or not address.port:
+        address = parse_socket_address(request.request.address)
+        if address.is_anywhere:
             self._drop(f"request with the token for {machine_name}, which cannot be answered at {address}")
         elif not self._tokens.count_request(token.claims.token_id):
             self._drop(f"request with the token for {machine_name}: there were too many")

@@ -61,6 +61,7 @@ class TokenClient:
     Args:
         token: the token.
         key_file: private key of the new server, which exists when `admit` is called.
+        listen: where to listen for the answer; empty: at the address of the request.
         wait_s: seconds to wait for the answer.
         clock: seconds since 1970, for the expiry of the token.
 
@@ -73,6 +74,7 @@ class TokenClient:
         token: JoinToken,
         key_file: Path,
         *,
+        listen: str = "",
         wait_s: float = WAIT_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -81,7 +83,7 @@ class TokenClient:
                 f"the join token for {token.claims.machine_name} has expired: make another one at "
                 f"{token.claims.server_name}"
             )
-        self._token, self._key_file, self._wait_s = token, key_file, wait_s
+        self._token, self._key_file, self._listen, self._wait_s = token, key_file, listen, wait_s
 
     def admit(self, request: AdmissionRequest) -> AdmissionReply:
         """Have the objects of the new server made, as `ControlClient.admit`.
@@ -96,7 +98,7 @@ class TokenClient:
         resolver = NameResolver({server_id: parse_socket_address(claims.address)})
         with ExitStack() as closing:
             folder = Path(closing.enter_context(TemporaryDirectory(prefix="mqdssm-")))
-            listen = parse_socket_address(request.address)
+            listen = parse_socket_address(self._listen or request.address)
             network = TcpNetwork(listen, folder / "numbers.json", resolver, settings=_SESSIONS)
             manager = network.add(request.machine_name, self._token.channel(join.nonce), queues=(ANSWER,))
             closing.callback(manager.close)

@@ -19,6 +19,7 @@ from support.servers.container_engine import (
     engine,
     read_log,
     run_once,
+    server_image,
     spark_image,
     wait_for_end,
     wait_for_words,
@@ -26,7 +27,7 @@ from support.servers.container_engine import (
 
 from mqdssm.testing import OpenLdapContainer
 
-__all__ = ["base_image", "engine", "spark_image"]
+__all__ = ["base_image", "engine", "server_image", "spark_image"]
 
 pytestmark = [
     pytest.mark.container,
@@ -195,6 +196,17 @@ class TestBaseImage:
             assert (status, output) == (0, "watching ldap://127.0.0.1: Ctrl-C ends it\n")
         finally:
             container.remove(force=True)
+
+
+class TestServerImage:
+    def test_it_holds_what_is_locked_and_a_slapd(self, engine: Any, server_image: str) -> None:
+        found = installed(engine, server_image)
+        assert found.pop("mqdssm")
+        assert found == locked("mqdssm[server]", "mqdssm[ad]")
+        script = "id -u; command -v slapd java pip; touch /opt/mqdssm/here"
+        status, output = run_once(engine, server_image, "-c", script, entrypoint=["sh"])
+        assert (status, output.splitlines()[:2]) == (1, [str(USER), "/usr/sbin/slapd"])
+        assert output.splitlines()[2:] == ["touch: cannot touch '/opt/mqdssm/here': Permission denied"]
 
 
 class TestSparkImage:

@@ -58,6 +58,14 @@ ThroughOrToken = Annotated[
         "--through", metavar="SOCKET", help="Control socket of a server on this host, which admits."
     ),
 ]
+Address = Annotated[
+    str,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS:PORT",
+        help="Where the other servers reach it, also by a DNS name. Default: where it listens.",
+    ),
+]
 Token = Annotated[
     Path | None,
     typer.Option(
@@ -117,6 +125,7 @@ def add_server(
     *,
     folder: Folder,
     listen: Listen,
+    address: Address = "",
     role: NewRole = None,
     site: NewSite = "",
     machine: NewMachine = "",
@@ -138,7 +147,7 @@ def add_server(
         admitter: setup.Admitter
         if token is not None:
             key_file = DirectoryServerFolder(folder.absolute()).key
-            admitter, claims = token_client(run, token, key_file, (role, site, machine))
+            admitter, claims = token_client(run, token, key_file, listen, (role, site, machine))
             new_role, site, machine = claims.role, claims.site, claims.machine_name
         elif through is None or role is None or not site or not machine:
             raise UsageProblem("give --role, --site and --machine of the new server")
@@ -152,6 +161,7 @@ def add_server(
             site=site,
             machine_name=machine,
             listen=listen,
+            address=address,
         )
     _answer(run, config_file)
 

@@ -123,7 +123,7 @@ def withdraw_token(run: CommandRun, *, machine: Machine, server: Server) -> None
 
 
 def token_client(
-    run: CommandRun, file: Path, key_file: Path, given: tuple[AddedRole | None, str, str]
+    run: CommandRun, file: Path, key_file: Path, listen: str, given: tuple[AddedRole | None, str, str]
 ) -> tuple["TokenClient", "TokenClaims"]:
     """Return the client of a join token, and what the token states.
 
@@ -131,6 +131,7 @@ def token_client(
         run: the command, which prints the fingerprint of the other server's key.
         file: the token; "-" for standard input.
         key_file: private key of the new server.
+        listen: where the new server listens.
         given: role, site and machine by the options; empty: as the token says.
 
     Raises:
@@ -148,7 +149,7 @@ def token_client(
     claims = token.claims
     _check_claims(claims, *given)
     run.output.note(f"{claims.server_name} at {claims.address} has to prove its key {claims.fingerprint}")
-    return TokenClient(token, key_file), claims
+    return TokenClient(token, key_file, listen=listen), claims
 
 
 def _check_claims(claims: "TokenClaims", role: AddedRole | None, site: str, machine: str) -> None:

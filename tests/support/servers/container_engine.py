@@ -51,6 +51,12 @@ def base_image(engine: Any) -> str:
 
 
 @pytest.fixture(scope="session")
+def server_image(engine: Any) -> str:
+    """The image docker/mqdssm-server."""
+    return build_project_image(engine, "mqdssm-server")
+
+
+@pytest.fixture(scope="session")
 def spark_image(engine: Any) -> str:
     """The image docker/mqdssm-spark."""
     return build_project_image(engine, "mqdssm-spark")

@@ -1,5 +1,6 @@
 """Making the folder of a further directory server, admitted by one that works."""
 
+import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -194,6 +195,9 @@ def test_a_refused_request_leaves_no_folder_but_a_repeated_one_does(path, tmp_pa
         {"listen": "0.0.0.0:1801"},
         {"listen": "127.0.0.1:0"},
         {"listen": "127.0.0.1:x"},
+        {"listen": "psc2.example.com:1801", "address": "127.0.0.1:1801"},
+        {"address": "0.0.0.0:1801"},
+        {"address": "psc2:0"},
         {"machine_name": "a\\b"},
         {"machine_name": " "},
         {"site": "s" * 257},
@@ -208,6 +212,14 @@ def test_values_are_checked_before_anything_is_made(pec, path, tmp_path, changes
         add(path, tmp_path / "psc", **values)
     assert not (tmp_path / "psc").exists()
     assert site_named(pec, "Bern") is None
+
+
+def test_a_server_is_reached_at_another_address_than_it_listens_on(path, tmp_path):
+    """Behind a translation of addresses, and in a container."""
+    elsewhere = {"listen": "0.0.0.0:1801", "address": "psc6.example.com:11801"}
+    file = add(path, tmp_path / "psc", site="Oslo", machine_name="PSC6", **elsewhere)
+    assert ServerConfig.read(file).transport.listen == "0.0.0.0:1801"
+    assert json.loads((path.parent / "hosts.json").read_text())["psc6"]["address"] == elsewhere["address"]
 
 
 @pytest.mark.parametrize(("listen", "hosts"), [(LISTEN, {"pec": LISTEN}), ("127.0.0.1:0", {})])
@@ -228,7 +240,7 @@ def test_the_server_checks_them_too(pec, path):
             site="Bern\x7f",
             site_id=guid_of("y").uuid,
             public_keys="",
-            address="psc2.example.com:1801",
+            address="psc2:0",
         )
         with pytest.raises(ValueError, match=r"machine_name.*site.*address"):
             client.admit(request)

@@ -55,8 +55,9 @@ def free_address() -> str:
 
 def join(folder: Path, token: JoinToken, clock: Clock, *, wait_s: float = 10, **changes: str) -> Path:
     """Make the folder of a new server with a token."""
-    client = TokenClient(token, DirectoryServerFolder(folder).key, wait_s=wait_s, clock=clock)
     named = {"site": "Rome", "machine_name": "PSC2", "listen": free_address(), **changes}
+    key_file = DirectoryServerFolder(folder).key
+    client = TokenClient(token, key_file, listen=named["listen"], wait_s=wait_s, clock=clock)
     return add_server(folder, client, role=Role.PSC, **named)
 
 
@@ -114,6 +115,15 @@ def test_both_sides_know_each_other_afterwards(berlin, tmp_path):
     assert not [
         name for name in tmp_path.rglob("*.json") if name.name != "tokens.json" and secret in name.read_text()
     ]
+
+
+def test_the_answer_goes_to_the_address_by_which_others_reach_it(berlin, tmp_path):
+    """A container listens on all its addresses, and has a name in DNS."""
+    port = free_address().rpartition(":")[2]
+    listen, address = f"127.0.0.1:{port}", f"localhost:{port}"
+    file = join(tmp_path / "psc", berlin.token(), berlin.clock, listen=listen, address=address)
+    assert ServerConfig.read(file).transport.listen == listen
+    assert berlin.hosts.addresses()["psc2"] == address
 
 
 def test_a_lost_answer_is_sent_again_and_a_recorded_request_restores_nothing(berlin, tmp_path):
@@ -212,7 +222,7 @@ def test_a_thief_of_the_token_takes_no_address_of_another_machine(berlin, tmp_pa
     before = berlin.hosts.addresses()
     requests = [
         asked(key, machine_id=guid_of("PEC").uuid),
-        asked(key, address="127.0.0.1:0"),
+        asked(key).model_copy(update={"address": "127.0.0.1:0"}),
         asked(key, address="0.0.0.0:1801"),
         asked(key, public_keys=encoded_keys(key_of("PEC").public_keys())),
     ]
