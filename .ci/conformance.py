@@ -11,15 +11,18 @@ import ast
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECTIONS: Final = ROOT / "tests" / "spec" / "sections.csv"
-DONE: Final = ("MS-MQDSSM", "MC-MQDSRP", "MS-MQCN", "MS-MQSD")
-"""A normative section of these without a test is a failure."""
+NOT_APPLIED: Final = ROOT / "tests" / "spec" / "not_applied.csv"
+"""Normative sections that this project does not implement, with the reason."""
+DONE: Final = ("MS-MQDSSM", "MC-MQDSRP", "MS-MQCN", "MS-MQSD", "MS-MQQB")
+"""A normative section of these without a test is a failure, unless it is not applied."""
 NO_PROOF: Final = frozenset({"skip", "xfail"})
 
 
@@ -54,6 +57,12 @@ def read_sections(path: Path = SECTIONS) -> dict[str, Section]:
         rows = csv.DictReader(file)
         sections = [Section(r["document"], r["section"], r["title"], r["kind"]) for r in rows]
     return {section.name: section for section in sections}
+
+
+def read_not_applied(path: Path = NOT_APPLIED) -> dict[str, str]:
+    """Reasons for which sections are not implemented, by their names in marks."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {f"{row['document']} {row['section']}": row["reason"] for row in csv.DictReader(file)}
 
 
 def _mark_name(node: ast.expr) -> str | None:
@@ -120,7 +129,11 @@ def read_marks(tests: Path = ROOT / "tests") -> Iterator[Mark]:
             yield from visitor.marks
 
 
-def check(sections: dict[str, Section], marks: Sequence[Mark]) -> tuple[dict[str, list[str]], list[str]]:
+def check(
+    sections: dict[str, Section],
+    marks: Sequence[Mark],
+    not_applied: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[dict[str, list[str]], list[str]]:
     """The tests of each section, and everything that is wrong."""
     proofs: dict[str, list[str]] = {name: [] for name in sections}
     problems: list[str] = []
@@ -134,25 +147,38 @@ def check(sections: dict[str, Section], marks: Sequence[Mark]) -> tuple[dict[str
         elif mark.test not in proofs[mark.section]:
             proofs[mark.section].append(mark.test)
     problems.extend(
+        f"{name}: is no normative section without a test, and cannot be left out"
+        for name in not_applied
+        if name not in sections or sections[name].kind != "normative" or proofs[name]
+    )
+    problems.extend(
         f"hole: no test proves [{section.document}] {section.number} {section.title}"
         for section in sections.values()
-        if section.document in DONE and section.kind == "normative" and not proofs[section.name]
+        if section.document in DONE
+        and section.kind == "normative"
+        and not proofs[section.name]
+        and section.name not in not_applied
     )
     return proofs, problems
 
 
-def print_map(sections: dict[str, Section], proofs: dict[str, list[str]]) -> None:
-    """Section by section: its tests; then how much of each document is proven."""
+def print_map(
+    sections: dict[str, Section], proofs: dict[str, list[str]], not_applied: dict[str, str]
+) -> None:
+    """Section by section: its tests, or why it is not applied; then how much of each document is proven."""
     for name, tests in proofs.items():
         if tests:
             print(f"{name} {sections[name].title}")
             for test in tests:
                 print(f"    {test}")
+        elif name in not_applied:
+            print(f"{name} {sections[name].title}\n    not applied: {not_applied[name]}")
     print()
     for document in dict.fromkeys(section.document for section in sections.values()):
         normative = [s.name for s in sections.values() if s.document == document and s.kind == "normative"]
         proven = sum(1 for name in normative if proofs[name])
-        state = "" if document in DONE else " (not yet counted as done)"
+        left_out = sum(1 for name in normative if name in not_applied)
+        state = f", {left_out} are not applied" if left_out else ""
         print(f"{document}: {proven} of {len(normative)} normative sections are proven{state}")
 
 
@@ -162,11 +188,12 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="the map as one JSON object, for programs")
     arguments = parser.parse_args()
     sections = read_sections()
-    proofs, problems = check(sections, list(read_marks()))
+    not_applied = read_not_applied()
+    proofs, problems = check(sections, list(read_marks()), not_applied)
     if arguments.json:
         print(json.dumps(proofs, indent=2))
     else:
-        print_map(sections, proofs)
+        print_map(sections, proofs, not_applied)
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:

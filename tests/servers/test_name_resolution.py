@@ -53,6 +53,8 @@ def directory(openldap_directory):
     return DirectoryMachines(openldap_directory)
 
 
+@pytest.mark.spec("MS-MQQB 2.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.1")
 @pytest.mark.parametrize("host", ["WEB01", "web01.example.com"])
 def test_an_identifier_leads_to_a_host_by_either_name(web01, directory, host):
     assert NameResolver({host: HOST}, directory).resolve(web01) == (HOST,)
@@ -63,6 +65,7 @@ def test_a_machine_with_a_new_name_has_the_host_of_its_identifier(web01, directo
     assert NameResolver({"old": HOST, web01: HOST}, directory).resolve("web01") == (HOST,)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.4")
 def test_short_and_full_names_lead_to_one_host(web01, directory):
     resolver = NameResolver({"Web01.Example.com": HOST}, directory)
     assert resolver.resolve("web01") == resolver.resolve("WEB01.example.COM") == (HOST,)
@@ -79,12 +82,14 @@ def test_an_unknown_identifier(directory):
         NameResolver({}, directory).resolve(unknown)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.2.1")
 def test_hosts_come_before_the_directory():
     guid = Guid.of(uuid4())
     resolver = NameResolver({guid: HOST, ip_address("10.1.1.1"): HOST})
     assert resolver.resolve(guid) == resolver.resolve(ip_address("10.1.1.1")) == (HOST,)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.2.1")
 def test_addresses_and_dns():
     resolver = NameResolver(port=1805)
     assert resolver.resolve(ip_address("10.1.1.1")) == (SocketAddress("10.1.1.1", 1805),)

@@ -68,6 +68,8 @@ def test_the_window_of_a_header_counts_from_now_on():
     assert bench.session.send_capacity == 64
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.5.1")
 def test_a_recoverable_message_fills_the_window_until_it_is_stored():
     """Decision T31."""
@@ -82,6 +84,7 @@ def test_a_recoverable_message_fills_the_window_until_it_is_stored():
 # --- acknowledgements that arrive
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.3")
 @pytest.mark.spec("MS-MQQB 3.1.5.5.2")
 @pytest.mark.spec("MS-MQQB 3.1.1.4")
 def test_express_messages_are_acknowledged_by_their_count():
@@ -247,6 +250,7 @@ def test_an_acknowledgement_restarts_the_wait_while_messages_are_unacknowledged(
 # --- acknowledgements that are sent
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.4")
 @pytest.mark.spec("MS-MQQB 3.1.6.4")
 @pytest.mark.spec("MS-MQQB 3.1.2.5")
 def test_an_acknowledgement_follows_after_half_the_ack_wait_time():
@@ -292,6 +296,7 @@ def test_a_window_that_shrinks_is_acknowledged_at_once():
     assert acks(bench.acknowledge(sent=1, window=2)) == [header(1)]
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.6")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.7")
 def test_a_recoverable_message_is_acknowledged_when_it_is_stored():
     bench = open_acceptor()
@@ -365,6 +370,7 @@ def test_messages_are_acknowledged_in_their_order():
     ] == [(1, 32), (33, 32), (65, 6)]
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1")
 def test_each_message_is_counted_and_given_to_the_queue_manager():
     """Decision T29: which of them are duplicates is no matter of the session."""

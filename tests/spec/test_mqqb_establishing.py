@@ -61,6 +61,7 @@ def test_a_session_is_established_within_a_minute(bench: SessionBench):
     assert closing(bench.wait(0.2)) is CloseReason.NOT_ESTABLISHED
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.10")
 @pytest.mark.spec("MS-MQQB 3.1.3.2")
 def test_an_acceptor_waits_for_a_request():
@@ -129,6 +130,7 @@ def test_an_invalid_response_closes_the_session(destination, answer, reason):
     assert closing(bench.receive(answer)) is reason
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1")
 @pytest.mark.spec("MS-MQQB 2.2.2")
 def test_the_acceptor_takes_over_the_times_and_answers_with_its_window():
@@ -299,6 +301,7 @@ def test_events_of_an_earlier_connection_change_nothing():
     assert bench.session.state is SessionState.CONNECTING
 
 
+@pytest.mark.spec("MS-MQQB 3.1.2")
 def test_timers_that_are_reported_too_early_or_too_late():
     bench = initiator()
     early = bench.session.step(TimerFired(name=SessionTimer.INITIALIZATION), bench.now + 59)

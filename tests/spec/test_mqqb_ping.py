@@ -21,6 +21,7 @@ def pong(cookie: int = 1, *, is_refused: bool = False) -> do.PingReceived:
     return do.PingReceived(ping=Ping(queue_manager=SERVER, cookie=cookie, is_refused=is_refused))
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.3")
 @pytest.mark.spec("MS-MQQB 3.1.7.6")
 @pytest.mark.spec("MS-MQQB 2.2.7")
 @pytest.mark.parametrize("is_server_class", [True, False])
@@ -41,6 +42,7 @@ def test_a_positive_response_opens_a_session_that_says_so():
     assert not request.is_ping_skipped
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.1.1.9")
 @pytest.mark.spec("MS-MQQB 3.1.5.2.2")
 @pytest.mark.spec("MS-MQQB 3.1.2.9")
 @pytest.mark.spec("MS-MQQB 3.1.6.8")

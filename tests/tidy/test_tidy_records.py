@@ -100,7 +100,7 @@ def test_decisions_cited_in_the_code_exist() -> None:
 
 def test_spec_marks_are_known_sections() -> None:
     sections = conformance.read_sections()
-    _, problems = conformance.check(sections, marks())
+    _, problems = conformance.check(sections, marks(), conformance.read_not_applied())
     report([problem for problem in problems if not problem.startswith("hole:")])
 
 
@@ -188,12 +188,18 @@ def test_conformance_reads_marks_and_finds_holes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(conformance, "ROOT", tmp_path)
     sections = {
         f"MS-MQDSSM {n}": conformance.Section("MS-MQDSSM", n, "title", kind)
-        for n, kind in [("1", "normative"), ("2", "normative"), ("3", "empty")]
+        for n, kind in [("1", "normative"), ("2", "normative"), ("3", "empty"), ("4", "normative")]
     }
-    proofs, problems = conformance.check(sections, list(conformance.read_marks(tests)))
-    assert proofs == {"MS-MQDSSM 1": ["tests/test_marks.py::test_one"], "MS-MQDSSM 2": [], "MS-MQDSSM 3": []}
+    left_out = {"MS-MQDSSM 4": "no such thing"}
+    proofs, problems = conformance.check(sections, list(conformance.read_marks(tests)), left_out)
+    assert proofs == {"MS-MQDSSM 1": ["tests/test_marks.py::test_one"]} | {
+        f"MS-MQDSSM {number}": [] for number in (2, 3, 4)
+    }
     assert len(problems) == 5  # skipped, unknown section, no test, no literal, and the hole at 2
     assert problems[-1] == "hole: no test proves [MS-MQDSSM] 2 title"
+    wrong = dict.fromkeys(["MS-MQDSSM 1", "MS-MQDSSM 3", "MS-MQDSSM 9"], "proven, empty, or nowhere")
+    _, problems = conformance.check(sections, list(conformance.read_marks(tests)), wrong)
+    assert sum("cannot be left out" in problem for problem in problems) == 3
 
 
 @pytest.mark.slow

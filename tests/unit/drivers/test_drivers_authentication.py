@@ -333,6 +333,7 @@ def test_a_directory_that_is_down_is_no_verdict():
     assert not Distrust.UNAVAILABLE.is_bad_signature
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.4")
 def test_a_signer_signs_with_a_generated_key():
     key = PrivateKey.generate(2048)
     ring = PinnedKeys(

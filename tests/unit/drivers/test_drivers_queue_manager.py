@@ -45,6 +45,7 @@ def hosts(world):
     return world.add("LEFT"), world.add("RIGHT")
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2")
 def test_bad_dest_queue(hosts):
     left, _ = hosts
     own = left.open(REPLICATION)
@@ -52,6 +53,7 @@ def test_bad_dest_queue(hosts):
     assert nack(own) is MessageClass.NACK_BAD_DEST_QUEUE
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2")
 def test_reach_queue_timeout_where_nobody_is(world):
     left = world.add("LEFT")
     own = left.open(REPLICATION)
@@ -80,6 +82,7 @@ def test_reach_queue_timeout_under_way(world, hosts):
     assert inbox.receive(0) is None
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8")
 def test_exceed_quota_by_messages_and_by_octets(hosts):
     left, right = hosts
     own, inbox = left.open(REPLICATION), right.open(SMALL)
@@ -202,6 +205,7 @@ def test_a_forged_identifier_hides_no_message(world, hosts, forged_to):
     assert "dropped: came twice" not in right.counts.seen()
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.5")
 def test_a_message_that_was_signed_for_another_machine_is_refused(world, hosts):
     """The signature is good; it covers the destination, and that is not here."""
     left, right = hosts
@@ -222,6 +226,8 @@ def test_a_message_that_was_signed_for_another_machine_is_refused(world, hosts):
     assert inbox.receive(0) is None
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.2")
+@pytest.mark.spec("MS-MQQB 3.1.7.2.1")
 def test_queue_purged_and_deleted(hosts):
     left, right = hosts
     own, inbox = left.open(REPLICATION), right.open(REPLICATION)
@@ -240,6 +246,7 @@ def test_queue_purged_and_deleted(hosts):
     assert right.open(REPLICATION) is not inbox
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.2")
 def test_receive_timeout(world, hosts):
     left, right = hosts
     own, inbox = left.open(REPLICATION), right.open(REPLICATION)

@@ -40,6 +40,7 @@ def pair(machines):
     return machines.add("LEFT"), machines.add("RIGHT")
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.6")
 def test_signed_messages_in_the_order_of_priorities(pair):
     left, right = pair
     inbox = right.open(REPLICATION)
@@ -60,6 +61,8 @@ def received_with_sender(left, inbox):
     return arrival
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.10")
+@pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_acknowledgements_come_back_to_the_sender(pair):
     left, right = pair
     own, _ = left.open(REPLICATION), right.open(REPLICATION)
@@ -79,6 +82,7 @@ def test_a_machine_sends_to_itself(machines):
     assert received(inbox).body == b"own"
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.4")
 def test_messages_by_ip_address(machines):
     here = QueueManagerSettings(addresses=frozenset({ip_address("127.0.0.1")}))
     left, right = machines.add("LEFT"), machines.add("RIGHT", settings=replace(QUICK, queue_manager=here))
@@ -88,6 +92,8 @@ def test_messages_by_ip_address(machines):
     assert received(inbox).body == b"by address"
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2")
 def test_messages_wait_for_a_machine_that_starts_later(machines):
     left = machines.add("LEFT")
     own = left.open(REPLICATION)
@@ -153,6 +159,8 @@ def test_a_stored_message_is_not_verified_again(machines):
     assert arrival.message.authentication_level is AuthenticationLevel.SIG20
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.3.1")
 def test_a_restarted_queue_manager_repeats_no_number(machines):
     left, right = machines.add("LEFT"), machines.add("RIGHT")
     inbox = right.open(NOTIFICATION)

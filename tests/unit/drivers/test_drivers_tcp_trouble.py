@@ -79,6 +79,9 @@ def client(machines, name: str) -> Iterator[RawClient]:
         yield RawClient(connection)
 
 
+@pytest.mark.spec("MS-MQQB 2.1.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.7.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.7.2")
 def test_a_client_without_our_code_has_a_session(machines):
     inbox = machines.add("RIGHT").open(NOTIFICATION)
     with client(machines, "RIGHT") as peer:

@@ -37,6 +37,7 @@ def test_express_messages_are_acknowledged_soon(managers):
         assert ack == (1, 0, 0, 0, 0), "AckSequenceNumber, and nothing stored"
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.3.2")
 def test_recoverable_messages_are_acknowledged_when_they_are_stored(managers):
     with managers.make("right", queues=["orders"]) as right, session(right) as client:
         for number in (1, 2, 2):
@@ -69,6 +70,7 @@ def test_a_batch_with_copies(managers):
     assert orders.receive(0.05) is None
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6")
 @pytest.mark.parametrize(
     ("flags", "headers", "expected"),
     [

@@ -8,6 +8,7 @@ from mqdssm.messaging import DeliveryProof, QueueManager
 from mqdssm.model.transport import MessageClass
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.16")
 def test_a_message_arrives_with_its_properties(pair):
     left, right = pair
     orders = right.open("Orders")
@@ -24,6 +25,7 @@ def test_a_message_arrives_with_its_properties(pair):
     assert orders.receive(0) is None
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8")
 def test_higher_priorities_are_received_first(pair):
     left, right = pair
     orders = right.open("orders")
@@ -42,6 +44,8 @@ def test_an_answer_names_the_message_that_it_answers(pair):
     assert (answer.body, answer.correlation) == (b"!", question.identifier)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.11")
+@pytest.mark.spec("MS-MQQB 3.1.7.2.1")
 def test_acknowledgements_are_waited_for(pair):
     left, right = pair
     orders = right.open("orders")
@@ -54,6 +58,7 @@ def test_acknowledgements_are_waited_for(pair):
     assert received.wait(5) is DeliveryProof.RECEIVED
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.11")
 def test_a_negative_acknowledgement_is_named(pair):
     left, right = pair
     refused = left.send(queue("right", "nosuch"), b"a", acknowledge="reach")
@@ -119,6 +124,7 @@ def test_closing_sends_what_waits(managers):
     assert orders.receive(5).body == b"last"
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.5")
 def test_every_direct_name_that_arrives_is_accepted(managers):
     """[MS-MQQB] 3.1.5.8.3 knows no address for them; this machine may have names that it does not know."""
     right = managers.start("right")

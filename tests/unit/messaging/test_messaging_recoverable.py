@@ -15,6 +15,7 @@ from mqdssm.model.transport import DeliveryGuarantee
 ORDERS = queue("right")
 
 
+@pytest.mark.spec("MS-MQQB 3.1.4.1")
 def test_a_sent_message_waits_on_the_disk(managers):
     with managers.make("left") as left:
         first = left.send(ORDERS, b"a", recoverable=True, label="first")

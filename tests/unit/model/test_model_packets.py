@@ -74,6 +74,7 @@ def packet(message=DIRECT, address=NULL_GUID, **changes):
     return replace(packet_of(message, queue_manager_address=address), **changes)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.10")
 def test_a_message_comes_back() -> None:
     made = packet_of(DIRECT, queue_manager_address=NULL_GUID, session=SESSION, certificate=b"X.509")
     assert message_of(made) == DIRECT
@@ -95,6 +96,7 @@ def test_a_message_without_security_has_no_security_header() -> None:
     assert message_of(made) == plain
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.10")
 @pytest.mark.parametrize(
     ("name", "form", "value"),
     [
@@ -130,6 +132,7 @@ def test_a_response_queue_may_be_that_of_administration_or_on_its_host() -> None
         format_name_of(hostless, on_host)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_an_acknowledgement_comes_back() -> None:
     nack = acknowledgement(DIRECT, MessageClass.NACK_BAD_SIGNATURE)
     sent = replace(nack, identifier=MessageId(TARGET, 5), destination=DIRECT.administration_queue)

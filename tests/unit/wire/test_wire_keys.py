@@ -56,6 +56,7 @@ def test_rsa_keys_both_ways():
     assert_length_is_law(key.blob, RSA_BLOB.decode)
 
 
+@pytest.mark.spec("MS-MQQB 2.4.1")
 def test_the_prescribed_prefix():
     """[MS-MQQB] 2.4.1: the fixed fields of a PUBLICKEYBLOB for key exchange."""
     assert PublicKey.from_rsa(RSA).blob[:12] == bytes.fromhex("0602000000a4000052534131")

@@ -58,6 +58,7 @@ def test_every_field_lies_where_it_should(vector, level):
     assert signed_bytes(message, level) == bytes.fromhex("".join(data for _, data in expected))
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.4")
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.1")
 @pytest.mark.parametrize("algorithm", HashAlgorithm, ids=lambda one: one.name)
 @pytest.mark.parametrize(("vector", "level"), CASES)
