@@ -44,6 +44,8 @@ class DeliveryObservers:
 
     def remove(self, identifier: MessageId) -> DeliveryObserver | None:
         """Remove and return the observer of a message; None if there is none."""
+        if not self._observers:
+            return None
         with self._lock:
             return self._observers.pop(identifier, None)
 

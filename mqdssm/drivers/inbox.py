@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from threading import Condition
+from threading import Condition, Lock
 from typing import Final, TypeAlias
 
 from mqdssm.drivers.message_queue import MessageQueue
@@ -36,7 +36,8 @@ class LocalInbox:
         self.queue: Final = queue
         self._leave = leave
         self._clock = clock
-        self._changed: Final = Condition()
+        self._lock: Final = Lock()
+        self._changed: Final = Condition(self._lock)
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
         self._closed = False
         self._listeners: Final[set[Callable[[], None]]] = set()
@@ -50,7 +51,7 @@ class LocalInbox:
     @property
     def size(self) -> tuple[int, int]:
         """Messages that wait, and their octets (`Message.octets`)."""
-        with self._changed:
+        with self._lock:
             return len(self._waiting), self._waiting.octets
 
     def receive(self, timeout_s: float) -> Arrival | None:
@@ -73,18 +74,20 @@ class LocalInbox:
 
         Otherwise it works as `receive`.
         """
-        until = time.monotonic() + timeout_s
+        until: float | None = None
         while not self._closed:
-            with self._changed:
+            with self._lock:
                 expired = self._waiting.expired(self._clock())
                 item = self._waiting.lend()
-                remaining = until - time.monotonic()
                 if not expired and item is None:
-                    if remaining <= 0:
+                    now = time.monotonic()
+                    until = now + timeout_s if until is None else until
+                    if until <= now:
                         return None
                     if not self._closed:
-                        self._changed.wait(remaining)
-            self._late(expired)
+                        self._changed.wait(until - now)
+            if expired:
+                self._late(expired)
             if item is not None:
                 return item
         return None
@@ -100,7 +103,7 @@ class LocalInbox:
         except TransportError:
             self.put_back(number, arrival)
             raise
-        with self._changed:
+        with self._lock:
             self._waiting.release(number)
 
     def put_back(self, number: int, arrival: Arrival) -> None:
@@ -108,7 +111,7 @@ class LocalInbox:
 
         Nothing happens if the queue was purged meanwhile.
         """
-        with self._changed:
+        with self._lock:
             is_purged = not self._waiting.put_back(number)
             self._notify()
         if is_purged:
@@ -123,12 +126,12 @@ class LocalInbox:
 
         It is called from any thread, and must not wait.
         """
-        with self._changed:
+        with self._lock:
             self._listeners.add(listener)
 
     def ignore(self, listener: Callable[[], None]) -> None:
         """Do not call a function any more."""
-        with self._changed:
+        with self._lock:
             self._listeners.discard(listener)
 
     def _notify(self) -> None:
@@ -139,44 +142,58 @@ class LocalInbox:
 
     def close(self) -> None:
         """Close the queue for receiving; waiting calls of `receive` return None."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._notify()
 
     def reopen(self) -> None:
         """Open the queue for receiving again."""
-        with self._changed:
+        with self._lock:
             self._closed = False
 
-    def has_room(self, arrival: Arrival, others: Iterable[Arrival]) -> bool:
-        """Return True if `put` would take some messages, and then one more."""
-        sizes = [_size(other) for other in others]
-        with self._changed:
-            return self._waiting.has_room(len(sizes), sum(sizes) + _size(arrival))
+    def has_room(self, more: int, octets: int) -> bool:
+        """Return True if `put` would take `more` messages, and then one more.
+
+        All of them have `octets` octets.
+        """
+        with self._lock:
+            return self._waiting.has_room(more, octets)
 
     def put(self, arrival: Arrival) -> bool:
         """Add a message; False: the queue is full."""
-        message = arrival.message
-        with self._changed:
-            number = self._waiting.put(arrival, message.priority, message.receive_deadline)
+        with self._lock:
+            is_added = self._put(arrival)
             self._notify()
-            if number is not None:
-                self._known[message.identifier] = None
-            if len(self._known) > REMEMBERED_MAX:
-                self._known.popitem(last=False)
-        return number is not None
+        return is_added
+
+    def put_all(self, arrivals: Iterable[Arrival]) -> None:
+        """Add messages for which `has_room` has found room."""
+        with self._lock:
+            for arrival in arrivals:
+                self._put(arrival)
+            self._notify()
+
+    def _put(self, arrival: Arrival) -> bool:
+        message = arrival.message
+        number = self._waiting.put(arrival, message.priority, message.receive_deadline)
+        if number is None:
+            return False
+        self._known[message.identifier] = None
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+        return True
 
     def has_had(self, identifier: MessageId) -> bool:
         """Return True if a message with this identifier was received.
 
         Identifiers can be forged.
         """
-        with self._changed:
+        with self._lock:
             return identifier in self._known
 
     def expire(self, now: float) -> float | None:
         """Remove expired messages; return the next deadline in seconds since 1970."""
-        with self._changed:
+        with self._lock:
             expired = self._waiting.expired(now)
             deadline = self._waiting.deadline
         self._late(expired)
@@ -191,7 +208,7 @@ class LocalInbox:
 
         They go to senders that asked for them.
         """
-        with self._changed:
+        with self._lock:
             gone = self._waiting.clear()
         for item in gone:
             self._leave(self.queue, item.message, reason)

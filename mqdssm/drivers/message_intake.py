@@ -56,15 +56,23 @@ class _Batch:
     This work is done when the messages are stored.
     """
 
-    arrivals: list[tuple[LocalInbox, Arrival]] = field(default_factory=list)
+    arrivals: dict[LocalInbox, list[Arrival]] = field(default_factory=dict)
+    octets: dict[LocalInbox, int] = field(default_factory=dict)
     identifiers: set[tuple[int, MessageId]] = field(default_factory=set)
     answers: list[tuple[Message, Callable[[], object]]] = field(default_factory=list)
     verified: list[tuple[Message, Verified]] = field(default_factory=list)
     postponed: list[ArrivingMessage] = field(default_factory=list)
 
-    def of(self, inbox: LocalInbox) -> list[Arrival]:
-        """Return the accepted messages of a queue."""
-        return [arrival for other, arrival in self.arrivals if other is inbox]
+    def add(self, inbox: LocalInbox, arrival: Arrival) -> None:
+        """Add an accepted message of a queue."""
+        self.arrivals.setdefault(inbox, []).append(arrival)
+        self.octets[inbox] = self.octets.get(inbox, 0) + arrival.message.octets
+        self.identifiers.add((inbox.queue.number, arrival.message.identifier))
+
+    def leaves_room(self, inbox: LocalInbox, message: Message) -> bool:
+        """Return True if a queue has room for another message after those of this batch."""
+        octets = self.octets.get(inbox, 0) + message.octets
+        return inbox.has_room(len(self.arrivals.get(inbox, ())), octets)
 
 
 class MessageIntake:
@@ -115,8 +123,8 @@ class MessageIntake:
             for entry in pending:
                 if not is_recoverable(entry.message):
                     self._take_in(entry, batch, None)
-        for inbox, arrival in batch.arrivals:
-            inbox.put(arrival)
+        for inbox, arrivals in batch.arrivals.items():
+            inbox.put_all(arrivals)
         for _, answer in batch.answers:
             answer()
         for entry in arriving:
@@ -126,7 +134,8 @@ class MessageIntake:
 
     def _drop_recoverable(self, batch: _Batch) -> None:
         """Drop what could not be stored, and accept its signatures again."""
-        batch.arrivals = [entry for entry in batch.arrivals if not is_recoverable(entry[1].message)]
+        for arrivals in batch.arrivals.values():
+            arrivals[:] = [arrival for arrival in arrivals if not is_recoverable(arrival.message)]
         batch.answers = [entry for entry in batch.answers if not is_recoverable(entry[0])]
         for message, verified in batch.verified:
             if self._verifier is not None and is_recoverable(message):
@@ -158,8 +167,7 @@ class MessageIntake:
             log.info("message %s is refused: %s", message.identifier, error)
             outcome = MessageClass.NACK_QUEUE_EXCEED_QUOTA
         else:
-            batch.arrivals.append((inbox, arrival))
-            batch.identifiers.add((inbox.queue.number, message.identifier))
+            batch.add(inbox, arrival)
         batch.answers.append((message, self._acknowledger.prepare(message, outcome)))
 
     def _examine(
@@ -188,10 +196,11 @@ class MessageIntake:
             return MessageClass.NACK_BAD_SIGNATURE if is_refused else verdict
         level = verdict.level if verdict else AuthenticationLevel.NONE
         sender = verdict.sender if verdict else None
-        arrival = Arrival(message=replace(message, authentication_level=level), sender=sender)
-        if not inbox.has_room(arrival, batch.of(inbox)):
+        if not batch.leaves_room(inbox, message):
             return MessageClass.NACK_QUEUE_EXCEED_QUOTA
-        return inbox, arrival
+        if message.authentication_level is not level:
+            message = replace(message, authentication_level=level)
+        return inbox, Arrival(message=message, sender=sender)
 
     def _has_come(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
         """Return True if a queue has had the message.

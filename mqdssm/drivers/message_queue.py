@@ -3,12 +3,19 @@
 import heapq
 import math
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
 _SLACK: Final = 64
 """Number of stale heap entries beyond which the heaps are rebuilt."""
+
+
+class _Entry(NamedTuple, Generic[T]):
+    priority: int
+    deadline: float  # infinite: none
+    octets: int
+    message: T
 
 
 class MessageQueue(Generic[T]):
@@ -31,8 +38,8 @@ class MessageQueue(Generic[T]):
         self._size = size
         self._bytes = 0
         self._next = 0
-        self._held: Final[dict[int, tuple[int, float, T]]] = {}
-        self._lent: Final[dict[int, tuple[int, float, T]]] = {}
+        self._held: Final[dict[int, _Entry[T]]] = {}
+        self._lent: Final[dict[int, _Entry[T]]] = {}
         self._purged: Final[set[int]] = set()  # lent messages that the queue does not take back
         self._order: list[tuple[int, int]] = []
         self._deadlines: list[tuple[float, int]] = []
@@ -57,10 +64,12 @@ class MessageQueue(Generic[T]):
 
         Returns its number, or None if the queue is full.
         """
-        if not self.has_room(0, self._size(message)):
+        octets = self._size(message)
+        if not self.has_room(0, octets):
             return None
         self._next += 1
-        self._hold(self._next, priority, math.inf if deadline is None else deadline, message)
+        entry = _Entry(priority, math.inf if deadline is None else deadline, octets, message)
+        self._hold(self._next, entry)
         return self._next
 
     def take(self) -> tuple[int, T] | None:
@@ -76,15 +85,14 @@ class MessageQueue(Generic[T]):
         number = self._first()
         if number is None:
             return None
-        self._lent[number] = self._held[number]
-        message = self._remove(number)
-        self._bytes += self._size(message)
-        return number, message
+        entry = self._lent[number] = self._held[number]
+        self._remove(number)
+        self._bytes += entry.octets
+        return number, entry.message
 
     def release(self, number: int) -> None:
         """Remove a message that was lent."""
-        _, _, message = self._lent.pop(number)
-        self._bytes -= self._size(message)
+        self._bytes -= self._lent.pop(number).octets
         self._purged.discard(number)
 
     def put_back(self, number: int) -> bool:
@@ -95,7 +103,7 @@ class MessageQueue(Generic[T]):
         entry, is_purged = self._lent[number], number in self._purged
         self.release(number)
         if not is_purged:
-            self._hold(number, *entry)
+            self._hold(number, entry)
         return not is_purged
 
     def remove(self, number: int) -> T:
@@ -113,8 +121,8 @@ class MessageQueue(Generic[T]):
 
     def clear(self) -> list[T]:
         """Remove and return all messages; those that are lent are not put back any more."""
-        gone = [message for _, _, message in self._held.values()]
-        self._bytes -= sum(map(self._size, gone))
+        gone = [entry.message for entry in self._held.values()]
+        self._bytes -= sum(entry.octets for entry in self._held.values())
         self._purged.update(self._lent)
         self._held.clear()
         self._order.clear()
@@ -136,20 +144,22 @@ class MessageQueue(Generic[T]):
                 return number
         return None
 
-    def _hold(self, number: int, priority: int, deadline: float, message: T) -> None:
-        self._held[number] = priority, deadline, message
-        self._bytes += self._size(message)
-        heapq.heappush(self._order, (-priority, number))
-        if deadline < math.inf:
-            heapq.heappush(self._deadlines, (deadline, number))
+    def _hold(self, number: int, entry: _Entry[T]) -> None:
+        self._held[number] = entry
+        self._bytes += entry.octets
+        heapq.heappush(self._order, (-entry.priority, number))
+        if entry.deadline < math.inf:
+            heapq.heappush(self._deadlines, (entry.deadline, number))
 
     def _remove(self, number: int) -> T:
-        _, _, message = self._held.pop(number)
-        self._bytes -= self._size(message)
-        if len(self._deadlines) > 2 * len(self._held) + _SLACK:
-            self._deadlines = [(due, key) for key, (_, due, _) in self._held.items() if due < math.inf]
+        entry = self._held.pop(number)
+        self._bytes -= entry.octets
+        stale = 2 * len(self._held) + _SLACK
+        if len(self._deadlines) > stale:
+            entries = self._held.items()
+            self._deadlines = [(other.deadline, key) for key, other in entries if other.deadline < math.inf]
             heapq.heapify(self._deadlines)
-        if len(self._order) > 2 * len(self._held) + _SLACK:
-            self._order = [(-priority, key) for key, (priority, _, _) in self._held.items()]
+        if len(self._order) > stale:
+            self._order = [(-other.priority, key) for key, other in self._held.items()]
             heapq.heapify(self._order)
-        return message
+        return entry.message

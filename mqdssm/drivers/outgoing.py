@@ -209,17 +209,15 @@ def address_of(name: FormatName) -> Address:
     Raises:
         ValueError: messages cannot be sent to such a format name here.
     """
-    match name:
-        case PrivateFormatName(guid=guid, journal=False):
-            return Guid.of(guid)
-        case DirectFormatName(
-            DirectProtocol.OS, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
-        ):
-            return address.casefold()
-        case DirectFormatName(
-            DirectProtocol.TCP, address, kind=PathKind.PRIVATE, subqueue=None, journal=False
-        ):
-            return ip_address(address)
+    if isinstance(name, PrivateFormatName):
+        if not name.journal:
+            return Guid.of(name.guid)
+    elif isinstance(name, DirectFormatName) and name.kind is PathKind.PRIVATE:
+        is_queue = name.subqueue is None and not name.journal
+        if is_queue and name.protocol is DirectProtocol.OS:
+            return name.address.casefold()
+        if is_queue and name.protocol is DirectProtocol.TCP:
+            return ip_address(name.address)
     raise ValueError(
         f"nothing can be sent to {name} here: private queues by DIRECT=OS, DIRECT=TCP or PRIVATE alone"
     )

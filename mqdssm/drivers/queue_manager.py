@@ -8,9 +8,9 @@ It sends what waits in it and takes in what arrives, as queue managers do by [MS
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from threading import Condition
+from threading import Condition, Lock
 from typing import Final, Protocol
 
 from mqdssm.drivers.acknowledger import Acknowledger
@@ -125,7 +125,8 @@ class LocalQueueManager:
         carrier: brings its messages to other machines.
         machine_name: QueueManager.ComputerName.
         identifier: QueueManager.Identifier.
-        numbers: of its messages; none may be repeated, also not after a restart: `MessageNumbers`.
+        numbers: of its messages, for any thread; none may be repeated, also not after a restart:
+            `MessageNumbers`.
         clock: seconds since 1970.
         signer: signs its messages.
         verifier: verifies the signatures of messages to it.
@@ -159,8 +160,10 @@ class LocalQueueManager:
         self._signer = signer
         self._verifier = verifier
         self._settings = settings
+        self._addresses: Final = settings.addresses | {machine_name.casefold(), identifier}
         self.counts: Final = EventCounts()
-        self._lock: Final = Condition()
+        self._lock: Final = Lock()
+        self._changed: Final = Condition(self._lock)
         self._closed = False
         self._awake = False
         self._refused = False
@@ -195,10 +198,7 @@ class LocalQueueManager:
 
     def has_address(self, address: Address) -> bool:
         """Return True if an address of a format name is one of this machine."""
-        return (
-            address in {self._machine_name.casefold(), self._identifier}
-            or address in self._settings.addresses
-        )
+        return address in self._addresses
 
     @property
     def is_storing(self) -> bool:
@@ -276,8 +276,8 @@ class LocalQueueManager:
         if self._closed:
             raise TransportError(f"queue manager {self._machine_name} is closed")
         identifier = self._next_identifier()
-        complete = replace(
-            message, identifier=identifier, sent_at=int(self._clock()), destination=destination
+        complete = message.variant(
+            identifier=identifier, sent_at=int(self._clock()), destination=destination, body=message.body
         )
         if complete.authentication_level is not AuthenticationLevel.NONE:
             if self._signer is None:
@@ -313,7 +313,7 @@ class LocalQueueManager:
             False if some messages still wait after `timeout_s` seconds.
         """
         with self._lock:
-            return self._lock.wait_for(lambda: self._closed or not self._outgoing.addresses, timeout_s)
+            return self._changed.wait_for(lambda: self._closed or not self._outgoing.addresses, timeout_s)
 
     def close(self) -> None:
         """Stop the queue manager; waiting messages are lost.
@@ -328,8 +328,7 @@ class LocalQueueManager:
     def wake(self) -> None:
         """Let the queue manager check its messages again."""
         with self._lock:
-            self._awake = True
-            self._notify()
+            self._awaken()
 
     def offer(
         self,
@@ -359,8 +358,7 @@ class LocalQueueManager:
         with self._lock:
             for queued in confirmed:
                 self._outgoing.release(queued)
-            self._awake = True
-            self._notify()
+            self._awaken()
         for queued in confirmed:
             self._report_confirmed(queued.message)
 
@@ -385,8 +383,7 @@ class LocalQueueManager:
         self._acknowledger.acknowledge(message, message_class)
 
     def _next_identifier(self) -> MessageId:
-        with self._lock:
-            return MessageId(self._identifier, next(self._numbers))
+        return MessageId(self._identifier, next(self._numbers))
 
     def _forget(self, message: Message) -> None:
         """Remove a sent message from the store, soon."""
@@ -408,15 +405,20 @@ class LocalQueueManager:
         """Notify the thread or the `on_work` call-back; the lock is held."""
         if self._on_work is not None:
             self._on_work()
-        self._lock.notify_all()
+        self._changed.notify_all()
+
+    def _awaken(self) -> None:
+        """Let the next turn begin, if it does not begin anyway; the lock is held."""
+        if not self._awake:
+            self._awake = True
+            self._notify()
 
     def _enqueue(self, address: Address, message: Message) -> bool:
         with self._lock:
             if self._closed:
                 return False
             is_accepted = self._outgoing.put(address, message)
-            self._awake = True
-            self._notify()
+            self._awaken()
         return is_accepted
 
     # --- its thread
@@ -439,7 +441,7 @@ class LocalQueueManager:
         while True:
             with self._lock:
                 if not (self._closed or self._awake or self._arriving):
-                    self._lock.wait(wait)
+                    self._changed.wait(wait)
                 if self._closed:
                     return
             wait = self.turn()
@@ -478,7 +480,7 @@ class LocalQueueManager:
             blocked |= self._send_to(address)
             with self._lock:
                 deadlines.append(self._outgoing.settle(address))
-                self._lock.notify_all()  # `flush` may wait for this
+                self._changed.notify_all()  # `flush` may wait for this
         waits = [max(0.0, due - now) for due in deadlines if due is not None]
         return min([*waits, RETRY_S] if blocked else waits, default=None)
 

@@ -5,14 +5,21 @@ See [MS-MQQB] 2.1.1 and 3.1.5.1.
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from mqdssm.errors import DecodeError
 from mqdssm.model.packets import Packet
-from mqdssm.wire.packet_framer import PacketFramer
+from mqdssm.model.transport import Message
+from mqdssm.wire.message_packets import MessageFramer
 
 WRITE_BYTES_HIGH: Final = 1 << 20
 """Octets that wait to be written, beyond which no further message is sent."""
+BATCH_PACKETS: Final = 64
+"""Packets that are handled together: a window of messages ([MS-MQQB] 3.1.1.2)."""
+BATCH_BYTES: Final = 1 << 16
+"""Octets of packets that are written together."""
 WRITE_BYTES_MAX: Final = 8 << 20
 """Octets that wait to be written, beyond which the connection is closed: its peer does not read."""
 UNOPENED_BYTES_MAX: Final = 1024
@@ -31,10 +38,11 @@ class ConnectionOwner(Protocol):
     def on_connected(self, connection: "SessionConnection") -> None:
         """Handle a new connection."""
 
-    def on_packet(self, connection: "SessionConnection", packet: Packet) -> bool:
-        """Handle a packet.
+    def on_packets(self, connection: "SessionConnection", packets: Sequence[Packet | Message]) -> int:
+        """Handle some packets, in their order.
 
-        Returns False if it has to wait until `SessionConnection.resume` is called.
+        Returns how many: the others have to wait. If none can be handled, they wait until
+        `SessionConnection.resume` is called.
         """
 
     def on_malformed(self, connection: "SessionConnection", reason: str) -> None:
@@ -85,8 +93,10 @@ class SessionConnection(asyncio.Protocol):
     def __init__(self, owner: ConnectionOwner, number: int, pending: PendingBytes) -> None:
         self.number: Final = number
         self._owner, self._pending = owner, pending
-        self._framer: Final = PacketFramer()
-        self._backlog: Final[deque[Packet]] = deque()
+        self._framer: Final = MessageFramer()
+        self._backlog: Final[deque[Packet | Message]] = deque()
+        self._unwritten: Final[list[bytes]] = []
+        self._unwritten_bytes = 0
         self._transport: asyncio.Transport | None = None
         self._is_congested = False
         self._is_closed = False
@@ -109,8 +119,23 @@ class SessionConnection(asyncio.Protocol):
         return not self._is_congested and not self._is_closed
 
     def write(self, data: bytes) -> None:
-        """Write a packet."""
-        if self._transport is None or self._is_closed:
+        """Write a packet, with those that wait for `flush`."""
+        self.write_soon(data)
+        self.flush()
+
+    def write_soon(self, data: bytes) -> None:
+        """Write a packet soon, together with others; the caller calls `flush` at last."""
+        self._unwritten.append(data)
+        self._unwritten_bytes += len(data)
+        if self._unwritten_bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the packets of `write_soon`."""
+        data = self._unwritten[0] if len(self._unwritten) == 1 else b"".join(self._unwritten)
+        self._unwritten.clear()
+        self._unwritten_bytes = 0
+        if self._transport is None or self._is_closed or not data:
             return
         self._transport.write(data)
         if self._transport.get_write_buffer_size() > WRITE_BYTES_MAX:
@@ -131,6 +156,7 @@ class SessionConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection after what was written, within `CLOSING_S`."""
+        self.flush()
         self._is_closed = True
         self._backlog.clear()
         self._pending.set(self, 0)
@@ -185,9 +211,10 @@ class SessionConnection(asyncio.Protocol):
 
     def _process(self) -> None:
         while self._backlog and not self._is_closed:
-            if not self._owner.on_packet(self, self._backlog[0]):
+            handled = self._owner.on_packets(self, tuple(islice(self._backlog, BATCH_PACKETS)))
+            if not handled:
                 return
-            if self._backlog:  # closing has emptied it
+            for _ in range(min(handled, len(self._backlog))):  # closing has emptied it
                 self._backlog.popleft()
         if self._framer.error is not None and not self._is_closed:
             self._owner.on_malformed(self, str(self._framer.error))

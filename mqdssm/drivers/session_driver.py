@@ -7,7 +7,7 @@ They perform the actions of `mqdssm.engines.session.session` ([MS-MQQB] 3.1.5 to
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,9 @@ from mqdssm.engines.session.timers import SessionState
 from mqdssm.errors import TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.packet_messages import UnsupportedPacketError, message_of, packet_of
-from mqdssm.model.packets import Packet, UserPacket
+from mqdssm.model.packets import Packet, SessionHeader, UserPacket
 from mqdssm.model.transport import DeliveryGuarantee, Message, MessageClass
+from mqdssm.wire.message_packets import MessageEncoder
 from mqdssm.wire.mqqb import encode_packet
 
 log: Final = logging.getLogger(__name__)
@@ -90,6 +91,16 @@ class SessionStatus:
     problem: str = ""
 
 
+def _express_messages(packets: Sequence[Packet | Message]) -> list[Message]:
+    """Return the express messages that some packets begin with."""
+    messages: list[Message] = []
+    for packet in packets:
+        if not isinstance(packet, Message) or packet.delivery is not DeliveryGuarantee.EXPRESS:
+            break
+        messages.append(packet)
+    return messages
+
+
 class SessionDriver:
     """Driver of one session; use it in the event loop only.
 
@@ -145,28 +156,53 @@ class SessionDriver:
         self._connection = connection
         self.take(do.Connected(connection=connection.number))
 
-    def on_packet(self, connection: SessionConnection, packet: Packet) -> bool:
-        """Handle a packet.
+    def on_packets(self, connection: SessionConnection, packets: Sequence[Packet | Message]) -> int:
+        """Handle some packets.
 
-        Returns False if the queue manager has no room for its message now.
+        Several express messages in a row are passed to the queue manager together.
+
+        Returns how many; 0 if the queue manager has no room for the first message now.
         """
-        if not isinstance(packet, UserPacket):
+        messages = _express_messages(packets)
+        if not self.is_open or not messages:
+            return int(self._handle(connection, packets[0]))
+        if not self.session.may_read or not self._context.queue_manager.offer(messages):
+            return 0
+        for _ in messages:
+            self._count(connection)
+        return len(messages)
+
+    def _handle(self, connection: SessionConnection, packet: Packet | Message) -> bool:
+        """Handle one packet; return False if the queue manager has no room for it."""
+        if not isinstance(packet, UserPacket | Message):
             self.take(do.PacketReceived(packet=packet, connection=connection.number))
             return True
-        self._tokens += 1
-        token = self._tokens
-        if self.is_open and not (self.session.may_read and self._accept(packet, connection, token)):
-            return False
         is_recoverable = packet.delivery is DeliveryGuarantee.RECOVERABLE
+        if self.is_open and not (
+            self.session.may_read and self._accept(packet, connection, self._tokens + 1)
+        ):
+            return False
+        header = packet.session if isinstance(packet, UserPacket) else None
+        self._count(connection, is_recoverable=is_recoverable, header=header)
+        return True
+
+    def _count(
+        self,
+        connection: SessionConnection,
+        *,
+        is_recoverable: bool = False,
+        header: SessionHeader | None = None,
+    ) -> None:
+        """Pass the arrival of a message to the session."""
+        self._tokens += 1
         self.take(
             do.MessageReceived(
-                token=token,
+                token=self._tokens,
                 is_recoverable=is_recoverable,
-                session_header=packet.session,
+                session_header=header,
                 connection=connection.number,
             )
         )
-        return True
 
     def on_malformed(self, connection: SessionConnection, reason: str) -> None:
         """Close the session ([MS-MQQB] 3.1.5.1.3)."""
@@ -184,7 +220,7 @@ class SessionDriver:
         self._connection = None
         self.take(do.ConnectionLost(connection=connection.number, reason=reason))
 
-    def _accept(self, packet: UserPacket, connection: SessionConnection, token: int) -> bool:
+    def _accept(self, packet: UserPacket | Message, connection: SessionConnection, token: int) -> bool:
         """Pass a message to the queue manager; return False if that is full.
 
         The queue manager refuses what cannot be accepted: its answer may have to be stored, and the event
@@ -202,15 +238,16 @@ class SessionDriver:
             self._context.counts.add(reason)
         return True
 
-    def _read(self, packet: UserPacket) -> tuple[Message | None, MessageClass | None, str]:
+    def _read(self, packet: UserPacket | Message) -> tuple[Message | None, MessageClass | None, str]:
         """Return the message of a packet; and class and reason of a refusal.
 
         The message is None if it has parts that are not supported, and no acknowledgement fits.
         """
         try:
-            message = message_of(packet)
+            message = message_of(packet) if isinstance(packet, UserPacket) else packet
         except UnsupportedPacketError as error:
             log.info("a message is dropped: %s", error)
+            assert isinstance(packet, UserPacket)  # noqa: S101  a message is read already
             plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
             refused = None
             with suppress(UnsupportedPacketError):
@@ -314,10 +351,10 @@ class AcceptedSession(SessionDriver):
         else:
             connection.abort()
 
-    def on_packet(self, connection: SessionConnection, packet: Packet) -> bool:
-        """Handle a packet; see `SessionDriver.on_packet`."""
+    def on_packets(self, connection: SessionConnection, packets: Sequence[Packet | Message]) -> int:
+        """Handle some packets; see `SessionDriver.on_packets`."""
         self.active_at = self._loop.time()
-        return super().on_packet(connection, packet)
+        return super().on_packets(connection, packets)
 
     def on_lost(self, connection: SessionConnection, reason: str) -> None:
         """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""
@@ -342,7 +379,8 @@ class NeighborSession(SessionDriver):
         super().__init__(session, context)
         self.outbox: Final = outbox
         self._in_flight: Final[dict[int, QueuedMessage]] = {}
-        self._packets: Final[dict[int, tuple[UserPacket, bytes]]] = {}
+        self._encoder: Final = MessageEncoder(self._destination)
+        self._packets: Final[dict[int, bytes]] = {}  # of messages that the session has yet to transmit
         self._connecting: asyncio.Task[None] | None = None
         self._problem = ""
         self._hosts: frozenset[str] = frozenset()  # of the last attempt
@@ -425,6 +463,8 @@ class NeighborSession(SessionDriver):
         try:
             while self._can_send and (queued := self.outbox.take()) is not None:
                 self._send(queued)
+            if self._connection is not None:
+                self._connection.flush()
             if not self.is_open:
                 if returned := self.outbox.empty():
                     self._context.queue_manager.take_back(returned)
@@ -448,25 +488,27 @@ class NeighborSession(SessionDriver):
             manager.take_back((queued,))  # it expires there
             return
         try:
-            packet = packet_of(message, queue_manager_address=self._destination)
-            data = encode_packet(packet)
+            data = self._encoder.encode(message)
         except ValueError as error:
             self._context.counts.add("dropped: message that does not fit into a packet")
             log.warning("a message to %s cannot be sent: %s", queued.address, error)
             manager.give_up(queued)
             return
         self._in_flight[queued.number] = queued
-        self._packets[queued.number] = packet, data
+        self._packets[queued.number] = data
         is_recoverable = message.delivery is DeliveryGuarantee.RECOVERABLE
         super().take(do.SendMessage(number=queued.number, is_recoverable=is_recoverable))
 
     # --- actions
 
     def _transmit(self, action: do.TransmitMessage) -> None:
-        packet, data = self._packets.pop(action.number)
+        data = self._packets.pop(action.number)
         if action.session_header is not None:
-            data = encode_packet(replace(packet, session=action.session_header))
-        self._write(data)
+            message, header = self._in_flight[action.number].message, action.session_header
+            packet = packet_of(message, queue_manager_address=self._destination, session=header)
+            data = encode_packet(packet)
+        if self._connection is not None:
+            self._connection.write_soon(data)
 
     def _confirm(self, action: do.MessagesAcknowledged) -> None:
         self._context.queue_manager.confirm([self._in_flight.pop(number) for number in action.numbers])

@@ -233,16 +233,23 @@ class TcpNetwork:
         if source.has_address(queued.address):
             is_taken = source.offer((queued.message,), partial(self._end_local, source, queued))
             return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
-        with self._lock:
-            outbox = self._outboxes.get(queued.address)
-            if outbox is None:
-                if self._is_closing or len(self._outboxes) >= self._neighbors_max_for(queued):
-                    return DeliveryState.REFUSED
-                outbox = self._outboxes[queued.address] = Outbox(queued.address)
+        outbox = self._outboxes.get(queued.address) or self._new_outbox(queued)
+        if outbox is None:
+            return DeliveryState.REFUSED
         is_taken, must_wake = outbox.hand_over(queued)
         if must_wake:
             self._call(self._attend, outbox)
         return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
+
+    def _new_outbox(self, queued: QueuedMessage) -> Outbox | None:
+        """Return the outbox for the machine of a message; None if there are too many."""
+        with self._lock:
+            outbox = self._outboxes.get(queued.address)
+            if outbox is None:
+                if self._is_closing or len(self._outboxes) >= self._neighbors_max_for(queued):
+                    return None
+                outbox = self._outboxes[queued.address] = Outbox(queued.address)
+            return outbox
 
     def _end_local(self, source: LocalQueueManager, queued: QueuedMessage, is_settled: bool) -> None:
         """Confirm a message to our own machine when it is stored, or try it again later."""

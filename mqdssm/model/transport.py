@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
 
+from mqdssm.model.frozen_records import copier, quick_init
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
 
@@ -130,6 +131,7 @@ class HashAlgorithm(IntEnum):
     SHA512 = 0x800E
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class MessageId:
     """Identifier of a message, OBJECTID ([MS-MQMQ] 2.2.8).
@@ -147,6 +149,7 @@ class MessageId:
 NO_MESSAGE: Final = MessageId()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A message ([MS-MQDMPR] 3.1.1.12).
@@ -209,13 +212,29 @@ class Message:
     def __post_init__(self) -> None:
         if not 0 <= self.priority <= PRIORITY_MAX:
             raise ValueError(f"priority {self.priority}: 0 to {PRIORITY_MAX} are allowed")
-        for name, bits in _NUMBERS:
-            if not 0 <= getattr(self, name) < 1 << bits:
-                raise ValueError(f"{name} {getattr(self, name)} does not fit in {bits} bits")
-        if _units(self.label) > LABEL_CHARS_MAX or "\0" in self.label:
+        seconds = self.time_to_reach_queue_s | self.time_to_be_received_s | self.sent_at
+        numbers = self.message_class << 16 | self.body_type | self.application_tag | seconds
+        if not 0 <= numbers <= INFINITE:  # checked together, for speed: each message is made on its way
+            self._refuse_numbers()
+        if self.label and (_units(self.label) > LABEL_CHARS_MAX or "\0" in self.label):
             raise ValueError(f"label {self.label[:50]!r}: up to {LABEL_CHARS_MAX} characters, no NUL")
         if len(self.body) > BODY_BYTES_MAX:
             raise ValueError(f"body has {len(self.body)} bytes, at most {BODY_BYTES_MAX}")
+
+    def variant(
+        self, *, identifier: MessageId, sent_at: int, destination: FormatName | None, body: bytes
+    ) -> "Message":
+        """Return a message that differs in its identifier, time, destination and body.
+
+        The caller has checked these. Unlike `dataclasses.replace` this checks nothing again.
+        """
+        return _copy_with(self, identifier, sent_at, destination, body)
+
+    def _refuse_numbers(self) -> None:
+        """Raise a ValueError for the number that is out of its limits."""
+        for name, bits in _NUMBERS:
+            if not 0 <= getattr(self, name) < 1 << bits:
+                raise ValueError(f"{name} {getattr(self, name)} does not fit in {bits} bits")
 
     @property
     def octets(self) -> int:
@@ -223,9 +242,10 @@ class Message:
 
         Queues limit these parts, whose size the sender chooses (decision T127).
         """
-        queues = (self.destination, self.administration_queue, self.response_queue)
-        direct = (name for name in queues if isinstance(name, DirectFormatName))
-        characters = len(self.label) + sum(len(name.address) + len(name.queue) for name in direct)
+        characters = len(self.label)
+        for name in (self.destination, self.administration_queue, self.response_queue):
+            if isinstance(name, DirectFormatName):
+                characters += len(name.address) + len(name.queue)
         return len(self.body) + len(self.sender) + len(self.signature) + 2 * characters
 
     @property
@@ -244,10 +264,10 @@ class Message:
 
         It is the earlier one of the two deadlines.
         """
-        deadlines = (self.reach_deadline, self.receive_deadline)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return _deadline(self.sent_at, min(self.time_to_reach_queue_s, self.time_to_be_received_s))
 
 
+_copy_with: Final = copier(Message, "identifier", "sent_at", "destination", "body")
 _NUMBERS: Final = (
     ("message_class", 16),
     ("body_type", 32),
@@ -281,11 +301,13 @@ def acknowledgement(message: Message, message_class: MessageClass) -> Message | 
     A negative one carries the body; none is signed. Classes from NackQueueDeleted on concern the
     receipt, lower ones the arrival in the queue ([MS-MQMQ] 2.2.18.1.6).
     """
+    if message.administration_queue is None:
+        return None
     negative = message_class >= MessageClass.NACK_BAD_DEST_QUEUE
     receiving = message_class >= MessageClass.NACK_QUEUE_DELETED
     kind = Acknowledgements.NEGATIVE_RECEIVE if receiving else Acknowledgements.NACK_REACH_QUEUE
     requested = message.acknowledgements & _ASKED_FOR.get(message_class, kind)
-    if not requested or message.administration_queue is None:
+    if not requested:
         return None
     return Message(
         message_class=message_class,

@@ -32,6 +32,8 @@ VERSION: Final = 0x10
 SIGNATURE: Final = 0x524F494C
 """BaseHeader.Signature ([MS-MQMQ] 2.2.19.1)."""
 BASE_HEADER_BYTES: Final = 16
+PACKET_SIZE_AT: Final = 8
+"""Offset of BaseHeader.PacketSize ([MS-MQMQ] 2.2.19.1)."""
 INTERNAL_PACKET_BYTES_MAX: Final = 572
 """Size of the longest internal packet, EstablishConnection ([MS-MQQB] 2.2.3)."""
 PRESENT: Final = unsigned(1)

@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from mqdssm.errors import DecodeError
-from mqdssm.model.packets import Packet
+from mqdssm.model.packets import PACKET_BYTES_MAX, Packet
 from mqdssm.wire.mqqb import decode_packet
-from mqdssm.wire.mqqb_headers import BASE_HEADER, BASE_HEADER_BYTES
+from mqdssm.wire.mqqb_headers import BASE_HEADER, BASE_HEADER_BYTES, PACKET_SIZE_AT
 
 T = TypeVar("T")
 
 
-class _StreamReader(ABC, Generic[T]):
+class StreamReader(ABC, Generic[T]):
     """Reader of a byte stream.
 
     It reads each BaseHeader as soon as it is there, and refuses a wrong version, signature or size before
@@ -29,6 +29,8 @@ class _StreamReader(ABC, Generic[T]):
         self._buffer = bytearray()
         self._needed = BASE_HEADER_BYTES
         self._has_start = False
+        self._user_start = b""  # of the last user packet's BaseHeader, up to PacketSize
+        self._user_trailing = 0  # octets behind that packet's PacketSize
 
     @property
     def pending_bytes(self) -> int:
@@ -69,23 +71,36 @@ class _StreamReader(ABC, Generic[T]):
                     at += self._needed
                     self._needed, self._has_start = BASE_HEADER_BYTES, False
                 else:
-                    start, _ = BASE_HEADER.read(data, 0, BASE_HEADER_BYTES)
-                    self._needed, self._has_start = start.total_bytes, True
+                    self._needed, self._has_start = self._total_bytes(data), True
         return at
+
+    def _total_bytes(self, header: bytes) -> int:
+        """Return the size of a packet by its BaseHeader.
+
+        A header like that of the last user packet is read faster.
+        """
+        size = int.from_bytes(header[PACKET_SIZE_AT : PACKET_SIZE_AT + 4], "little")
+        begin = header[:PACKET_SIZE_AT]
+        if begin == self._user_start and BASE_HEADER_BYTES <= size <= PACKET_BYTES_MAX:
+            return size + self._user_trailing
+        start, _ = BASE_HEADER.read(header, 0, BASE_HEADER_BYTES)
+        if not start.is_internal:
+            self._user_start, self._user_trailing = begin, start.total_bytes - start.packet_size
+        return start.total_bytes
 
     @abstractmethod
     def _convert(self, data: bytes) -> T:
         """Convert the bytes of one packet."""
 
 
-class PacketFramer(_StreamReader[Packet]):
+class PacketFramer(StreamReader[Packet]):
     """Reader of a byte stream that decodes its packets."""
 
     def _convert(self, data: bytes) -> Packet:
         return decode_packet(data)
 
 
-class PacketSplitter(_StreamReader[bytes]):
+class PacketSplitter(StreamReader[bytes]):
     """Reader of a byte stream that cuts it into packets.
 
     It does not check the headers behind the first one.

@@ -7,6 +7,7 @@ HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
+    "mqdssm/testing/simulation/fast_records.py": "changes all loaded classes: for a command that runs alone",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/closing.py": "base of sessions, watches and files of all layers",

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
+from mqdssm.model.frozen_records import quick_init
 from mqdssm.model.guid import Guid
 from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping, SessionAck, SessionHeader
 
@@ -132,6 +133,7 @@ class PacketReceived:
     connection: int = 0
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived:
     """A user message arrived ([MS-MQQB] 3.1.5.8).
@@ -167,6 +169,7 @@ class MessageStored:
     token: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessage:
     """A message is to be sent ([MS-MQQB] 3.1.7.1).
@@ -255,6 +258,7 @@ class SendPacket:
     packet: InternalPacket
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransmitMessage:
     """Send a message on the connection.
@@ -268,6 +272,7 @@ class TransmitMessage:
     session_header: SessionHeader | None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptMessage:
     """Put a message that arrived into its queue, unless it is a duplicate.

@@ -186,7 +186,7 @@ def test_acknowledgements_never_exceed_their_limits(steps):
             elif taken is not None:
                 outgoing.put_back(taken) if what == "fail" else outgoing.release(taken)
             outgoing.settle(address)
-        waiting = [one for queue in outgoing._queues.values() for _, _, one in queue._held.values()]
+        waiting = [one for queue in outgoing._queues.values() for _, _, _, one in queue._held.values()]
         acks = [len(one.body) for one in waiting if one.message_class != MessageClass.NORMAL]
         away = [len(one.message.body) for one in flying if one.message.message_class != MessageClass.NORMAL]
         assert len(acks) + len(away) <= LIMITS.acknowledgements_max
