@@ -69,7 +69,7 @@ def _json_escape(match: re.Match[str]) -> str:
 REMOVED: Final = "***"
 
 _WORDS: Final = (
-    r"(?<![a-z])pass|pass(?:word|wd|phrase)|pwd|secret|token|credentials?|signature"
+    r"(?<![a-z])pass|pass(?:word|wd|phrase)|pwd|secret|token|credentials?|signature|(?<![a-z])sig|azure\.sas"
     r"|(?:access|account|api|auth|encryption|private|sas|shared|storage)[._-]?key"
 )
 _LOOK_ALIKES: Final = (

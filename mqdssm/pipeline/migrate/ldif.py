@@ -4,8 +4,10 @@ The operations are in the order of loading.
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
@@ -130,7 +132,7 @@ class _Writer:
     def _put(self, name: str, data: bytes) -> None:
         file = self._files.get(name)
         if file is None:
-            file = self._files[name] = self._stack.enter_context((self._to / name).open("wb"))
-            (self._to / name).chmod(0o600)
+            opened = open(self._to / name, "xb", opener=partial(os.open, mode=0o600))  # noqa: SIM115  closed by the stack
+            file = self._files[name] = self._stack.enter_context(opened)
         file.write(data)
         self.counts[name] = self.counts.get(name, 0) + 1

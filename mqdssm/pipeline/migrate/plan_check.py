@@ -92,6 +92,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
             f"the files of the plan hold {counts[kind]} of '{kind}', plan.json says {planned[kind]}: "
             "the plan was altered, plan again"
         )
+    target.check_servers()
     deletes = sum(plan.deletes.values())
     objects = counts[f"{EntryRole.OBJECT} {PlanAction.DELETE}"]
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
@@ -140,6 +141,23 @@ class _TargetPlaces:
         self._root, self._configuration = DN.parse(target.root), DN.parse(target.configuration)
         self._sites = places.search_base("site", self._root, self._configuration)
         self._services = places.services_dn(self._root, self._configuration)
+        self._deleted_servers: set[DN] = set()
+        self._emptied_servers: set[DN] = set()
+
+    def check_servers(self) -> None:
+        """Refuse deletions of server objects whose settings objects stay.
+
+        Server objects belong to Active Directory. All operations were checked before.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        alone = self._deleted_servers - self._emptied_servers
+        if alone:
+            raise ConfigError(
+                f"the plan would delete {min(map(str, alone))} without its settings: no migration does that; "
+                "the plan was altered, plan again"
+            )
 
     def check(self, action: str, role: str, ldap_class: str, text: str) -> None:
         """Refuse an operation that no migration makes.
@@ -163,6 +181,10 @@ class _TargetPlaces:
                 f"the plan calls {text}, of class {ldap_class}, '{role}', so that it would not be counted: "
                 "the plan was altered, plan again"
             )
+        if action == PlanAction.DELETE and name == "server":
+            self._deleted_servers.add(DN.parse(text))
+        elif action == PlanAction.DELETE and name == SETTINGS_CLASS.lower():
+            self._emptied_servers.add(DN.parse(text).parent)
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
         depth = _BELOW_SITES.get(ldap_class) or _BELOW_SERVICES.get(ldap_class)

@@ -22,6 +22,8 @@ SECRETS = (
     "the server said: bearer {} has expired",
     "MQDSSM_PASSWORD={}",
     "https://db/?user=a&password={}&ssl=true",
+    "spark.hadoop.fs.azure.sas.container.account.blob.core.windows.net={}",
+    "wasbs://account.blob.core.windows.net/container?sv=2022-11-02&sig={}&se=2030",
 )
 
 
@@ -62,6 +64,7 @@ def test_a_password_of_an_address_with_signs_of_addresses(password: str) -> None
         "Basic authentication and bearer tokens are refused",
         "(objectClass=mSMQQueue)",
         "passage=narrow",
+        "sigma=3, sign=plus, sas=1",
     ],
 )
 def test_all_else_stays(text: str) -> None:

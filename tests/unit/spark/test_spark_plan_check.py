@@ -145,6 +145,19 @@ def test_only_objects_of_msmq_at_their_places(tmp_path, dn: str, ldap_class: str
         check_operations(plan, tmp_path)
 
 
+def test_a_server_object_is_deleted_with_its_settings_only(tmp_path) -> None:
+    """Server objects of Active Directory are no objects of MSMQ; only those that MSMQ made become empty."""
+    server = SETTINGS_DN.partition(",")[2]
+    both = (
+        operation(server, "server", role=EntryRole.CONTAINER),
+        operation(SETTINGS_DN, "mSMQSettings", role=EntryRole.SETTINGS),
+    )
+    check_operations(planned(tmp_path, *both, deletes=0, container_delete=1, settings_delete=1), tmp_path)
+    plan = planned(tmp_path, both[0], deletes=0, container_delete=1)
+    with pytest.raises(ConfigError, match=r"would delete .*WEB01,.* without its settings.* was altered"):
+        check_operations(plan, tmp_path)
+
+
 @pytest.mark.parametrize(("name", "is_ours"), [("mSMQSignCertificates", True), ("userPassword", False)])
 def test_of_users_only_what_is_msmqs_is_changed(tmp_path, name: str, is_ours: bool) -> None:
     change = replace(operation(f"CN=Anna,CN=Users,{ROOT}", "user", MODIFY), values={name: (b"x",)})
