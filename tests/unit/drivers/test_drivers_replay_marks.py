@@ -261,6 +261,7 @@ def test_nothing_is_admitted_twice_over_any_restarts_and_clocks(tmp_path_factory
                 machine.crash()
                 machine.wrong_s = number
                 machine.start()
+                assert not any(machine.admits(date, text, sender) for sender, date, text in passed)
             case "set":
                 machine.wrong_s = number
             case "pass":
@@ -272,6 +273,9 @@ def test_nothing_is_admitted_twice_over_any_restarts_and_clocks(tmp_path_factory
                     assert one not in passed
                     assert abs(date - machine.now) <= AGE_MAX_S
                     passed.add(one)
+    machine.crash()
+    machine.start()
+    assert not any(machine.admits(date, text, sender) for sender, date, text in passed)
     machine.crash()
 
 
