@@ -118,7 +118,7 @@ class CommandRun:
             options = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
         for word in self.given.spark_conf or ():
             name = word.partition("=")[0].strip()
-            if is_secret_setting(name):
+            if is_secret_setting(name) or redact(word) != word:
                 raise exits.UsageProblem(
                     f"--spark-conf {name} would show its value to everybody on this machine: give it with "
                     "MQDSSM_SPARK_CONF, or better in a credential provider of Hadoop's"

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
-from mqdssm.model.safe_text import is_secret_setting
+from mqdssm.model.safe_text import is_secret_setting, redact
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -225,11 +225,21 @@ def command_line(conf: Mapping[str, str]) -> list[str]:
 
     Everybody on the machine can read them.
     A session gets all settings again when it is made: those of Hadoop and the secrets only then.
+
+    Raises:
+        ConfigError: a value holds a secret, as an address with a password.
     """
     public = {
         key: value for key, value in conf.items() if not key.startswith(HADOOP) and not is_secret_setting(key)
     }
-    return [word for key, value in public.items() for word in ("--conf", f"{key}={value}")]
+    words = [f"{key}={value}" for key, value in public.items()]
+    for word in words:
+        if redact(word) != word:
+            raise ConfigError(
+                f"{word.partition('=')[0]} holds a secret, which everybody on this machine would see among "
+                "the arguments of Java: give that to Java in a file, or with JDK_JAVA_OPTIONS"
+            )
+    return [word for setting in words for word in ("--conf", setting)]
 
 
 def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.Popen[bytes]:

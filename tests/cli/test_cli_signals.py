@@ -5,13 +5,16 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.programs.starting import MQDSSM, start
 
+from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, PlanTarget
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -142,6 +145,60 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
 def test_an_export_ends(number: int, tmp_path: Path) -> None:
     code, said = end_while_it_logs_in("export --to OUT", number, tmp_path)
     assert (code, said) == (128 + number, f"error: ended by {signal.Signals(number).name}\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_applying_a_plan_ends(number: int, tmp_path: Path) -> None:
+    root = "DC=example,DC=com"
+    target = PlanTarget(
+        urls=("ldap://x",),
+        profile="openldap",
+        root=root,
+        configuration=f"CN=Configuration,{root}",
+        keeps_guids=True,
+    )
+    plan = MigrationPlan(
+        made=datetime.now(UTC),
+        source="tables",
+        target=target,
+        options=PlanOptions(),
+        tables={},
+        operations={},
+        levels=(),
+        equal=(),
+    )
+    (tmp_path / "plan").mkdir()
+    plan.write(tmp_path / "plan")
+    code, said = end_while_it_logs_in("apply PLAN", number, tmp_path)
+    assert code == 128 + number
+    assert said.endswith(f"error: ended by {signal.Signals(number).name}\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_demonstration_ends(number: int, tmp_path: Path) -> None:
+    """Its temporary folder has the password of its private directory."""
+    process = start(
+        [*MQDSSM, "demo", "--no-spark"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until = time.monotonic() + WAIT_S
+        while not (secrets := list(tmp_path.glob("*/directory/password"))) and process.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert secrets
+        process.send_signal(number)
+        _, said = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 128 + number
+    assert said.endswith(f"error: ended by {signal.Signals(number).name}\n")
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
 
 
 @pytest.mark.soak

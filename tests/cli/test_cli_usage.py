@@ -72,6 +72,10 @@ WRONG = [
         "--spark-conf spark.hadoop.fs.s3a.secret.key would show its value to everybody on this machine: ",
     ),
     (
+        "inventory /tmp --spark-conf spark.jars.repositories=https://a:b@repo/maven",
+        "--spark-conf spark.jars.repositories would show its value to everybody on this machine: ",
+    ),
+    (
         "export --to x --engine local --spark-master local[2]",
         "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out",
     ),

@@ -20,6 +20,7 @@ from mqdssm.cli.output import Output, say
 from mqdssm.cli.table_layout import layout_of
 from mqdssm.cli.watch.lines import status_json
 from mqdssm.errors import GenericDirectoryError, MappingError
+from mqdssm.model.elements import Queue
 from mqdssm.model.safe_text import printable_json, visible
 from mqdssm.pipeline.diff.changes import _Changes, _comment
 from mqdssm.pipeline.inventory.writers import _csv_line, _json, cell
@@ -92,6 +93,18 @@ def test_differences_that_are_left_are_comments(name: str, why: str) -> None:
     assert is_harmless(text)
     assert all(line.startswith("#") or not line for line in text.split("\n"))
     assert list(read_ldif(text.encode())) == []
+
+
+def test_a_value_that_cannot_be_is_named_without_words_of_pydantic() -> None:
+    class Left:
+        type, name, key = "queue", "web01\\a", None
+
+    def records():
+        yield str(Queue.model_validate({"Label": "x" * 125}))
+
+    (text,) = _Changes._with_comment(None, Left, records())  # type: ignore[arg-type]
+    words = "Label is 125 UTF-16 code units long: the limit is 124"
+    assert text == f"# queue web01\\a is left as it is: {words}\n\n"
 
 
 @given(HOSTILE, HOSTILE)

@@ -12,9 +12,12 @@ from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import ValidationError
+
 from mqdssm.directory.filters import TRUE
 from mqdssm.errors import ConfigError, DecodeError, MqdssmError, ObjectNotFound
 from mqdssm.model.dn import DN
+from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.diff.destination import PLACE, Destination
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
@@ -156,7 +159,8 @@ class _Changes:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
-            yield _comment(f"{difference.type} {difference.name or difference.key} is left as it is: {error}")
+            why = describe_problems(error) if isinstance(error, ValidationError) else error
+            yield _comment(f"{difference.type} {difference.name or difference.key} is left as it is: {why}")
 
     # -- names that are taken by objects with other GUIDs
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 from py4j.clientserver import ClientServer, ClientServerConnection, JavaParameters, PythonParameters
 
+from mqdssm.errors import ConfigError
 from mqdssm.spark.gateway import _close, _is_not_of_py4j, command_line, how_it_ended
 
 
@@ -60,3 +61,16 @@ def test_a_connection_is_closed_while_a_thread_waits_for_calls_of_java() -> None
     reader.join(10)
     closing.join(10)
     assert is_closed
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars.repositories", "https://reader:hunter2@repo.example.com/maven"),
+        ("spark.driver.extraJavaOptions", "-Xss4m -Djavax.net.ssl.trustStorePassword=hunter2"),
+    ],
+)
+def test_a_secret_in_a_value_is_no_argument_of_java(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key} holds a secret") as refusal:
+        command_line({"spark.driver.memory": "4g", key: value})
+    assert "hunter2" not in str(refusal.value)
