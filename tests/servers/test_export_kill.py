@@ -25,7 +25,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="looks for processes in /proc"),
 ]
 
-QUEUES = 5_200  # with the entries of type ldap too many for one process
+QUEUES = 2_000
+MANY_OBJECTS = "from mqdssm.pipeline.export import run\nrun.SMALL_OBJECTS = 10"
+"""Makes everything too much for one process."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,7 @@ def command(server, tmp_path) -> Iterator[Command]:
     made = Command(
         server, tmp_path / "out", QUEUES, ("--workers", "2"), {"PATH": "/nowhere", "JAVA_HOME": ""}
     )
+    made.before = MANY_OBJECTS
     made.python_path.append(str(blocked_packages(tmp_path)))
     yield made
     made.end()

@@ -3,7 +3,7 @@
 A change of the workload gives a seed another run; the defect is named so that a reader knows what was found.
 """
 
-LONG = frozenset({74, 578, 6282, 320_063, 320_066, 320_112, 320_604, 710_022})
+LONG = frozenset({74, 578, 6282, 320_063, 320_066, 320_112, 320_604, 703_254, 709_386, 710_022, 720_339})
 """Seeds that take a second each, as long as twenty of the others together: `make soak` runs them."""
 REGRESSIONS = {
     16: "a partition that was handed back had no authority: its purged number was above the log's",

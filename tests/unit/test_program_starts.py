@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.programs import starting
 from support.programs.starting import ForkedProcess
+from support.spark.without_java import NOT_NEEDED, environment_without_java
 
 from mqdssm.cli.main import MODULES
 
@@ -80,6 +81,15 @@ def test_a_program_with_other_settings_of_python_is_started() -> None:
     with starting.start(words, env={**os.environ, "PYTHONOPTIMIZE": "1"}, stdout=-1, text=True) as process:
         assert not isinstance(process, ForkedProcess)
         assert process.communicate()[0].startswith("1 ")
+
+
+def test_packages_that_are_to_be_missing_are_missing(tmp_path: Path) -> None:
+    environment = environment_without_java(tmp_path, NOT_NEEDED)
+    code = "import importlib, sys\nfor name in sys.argv[1:]:\n  try: importlib.import_module(name)\n"
+    words = [sys.executable, "-c", f"{code}  except ModuleNotFoundError as error: print(error.name)"]
+    with starting.start([*words, *NOT_NEEDED], env=environment, stdout=-1, text=True) as process:
+        assert isinstance(process, ForkedProcess)
+        assert process.communicate()[0].split() == list(NOT_NEEDED)
 
 
 ALONE = """

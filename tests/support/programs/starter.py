@@ -33,8 +33,8 @@ STATUS: Final = struct.Struct("=i")
 STREAMS: Final = 3
 LATER: Final = ("mqdssm.cli.main", "mqdssm.spark", "mqdssm.testing", "mqdssm.pipeline.worker")
 """Modules that programs import themselves: the program itself, and what most of them do without."""
-HIDDEN: Final = ("duckdb", "pandas", "sqlglot")
-"""Packages that few commands need, and that cost the others time when they end."""
+HIDDEN: Final = ("duckdb", "jinja2", "pandas", "py4j", "pyspark", "sqlglot")
+"""Packages that no program has imported when it is forked: most do without, some are not to find them."""
 OTHERS: Final = ("rich.console", "rich.progress", "rich.table")
 CLONE_NEWNET: Final = 0x40000000
 
@@ -216,6 +216,8 @@ def run(request: Request) -> None:
     words = [program, *arguments] if kind != "script" else arguments
     sys.orig_argv[:] = [sys.executable, option, *words]
     sys.argv[:] = [option, *arguments]
+    added = [one for one in request["environment"].get("PYTHONPATH", "").split(os.pathsep) if one]
+    sys.path[1:] = dict.fromkeys([*added, *sys.path[1:]])
     sys.path[0] = {"module": str(Path.cwd()), "code": "", "script": str(Path(program).resolve().parent)}[kind]
     match kind:
         case "module":

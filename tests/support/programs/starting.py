@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
 
-from support.programs.starter import NUMBER, STATUS, Request, take_terminal
+from support.programs.starter import HIDDEN, NUMBER, STATUS, Request, take_terminal
 from support.project.source_tree import ROOT
 
 MQDSSM: Final = (sys.executable, "-m", "mqdssm.cli.main")
@@ -76,8 +76,14 @@ class _Starter:
 
 
 def _python_path(environment: Mapping[str, str]) -> str:
-    given = [one for one in environment.get("PYTHONPATH", "").split(os.pathsep) if one not in {"", str(ROOT)}]
+    """The folders of Python's path, without those that only hide what no forked program has imported."""
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    given = [one for one in folders if one not in {"", str(ROOT)} and not _only_hides(Path(one))]
     return os.pathsep.join([*given, str(ROOT)])
+
+
+def _only_hides(folder: Path) -> bool:
+    return folder.is_dir() and {path.name for path in folder.iterdir()}.issubset(HIDDEN)
 
 
 def _of_python(environment: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ class Command:
         options: further ones, each time.
         environment: further variables.
         python_path: folders before that of the package.
+        before: Python statements that are run first.
     """
 
     server: OpenLdapServer
@@ -38,6 +40,7 @@ class Command:
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     python_path: list[str] = field(default_factory=list)
+    before: str = ""
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
@@ -61,8 +64,10 @@ class Command:
             "MQDSSM_CA_FILE": self.server.ca_file,
             **self.environment,
         }
+        code = f"{self.before}\nfrom mqdssm.cli.main import run\nrun()"
+        program = [sys.executable, "-c", code] if self.before else MQDSSM
         process = start(
-            [*MQDSSM, *options, "-o", "json", *self.options, *more],
+            [*program, *options, "-o", "json", *self.options, *more],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from support.programs.starting import start
+
 OF_SPARK: Final = ("pyspark", "py4j", "pandas")
 """Packages that only the extra spark brings."""
 NOT_NEEDED: Final = (*OF_SPARK, "sqlglot", "jinja2", "duckdb")
@@ -51,7 +53,7 @@ def start_mqdssm(environment: Mapping[str, str], *words: str, before: str = "") 
         words: of the command line.
         before: Python statements that are run first, as to lower a limit.
     """
-    return subprocess.Popen(
+    return start(
         [sys.executable, "-c", f"{before}\nfrom mqdssm.cli.main import run\nrun()", *words],
         env=environment,
         stdout=subprocess.PIPE,

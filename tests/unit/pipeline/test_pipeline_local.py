@@ -14,6 +14,7 @@ from support.project.source_tree import ROOT
 from support.spark.runner_work import MINUTE_S, TestWork, are_gone, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
+from mqdssm.pipeline import local
 from mqdssm.pipeline.local import (
     SIGNALS,
     WORKER_BYTES,
@@ -40,7 +41,13 @@ def work(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def no_process_is_left():
+def _started_workers(monkeypatch):
+    """Start workers as the product does: tests fork them elsewhere."""
+    monkeypatch.setattr(local, "subprocess", subprocess)
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left(_started_workers):
     yield
     mine = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in mine]
