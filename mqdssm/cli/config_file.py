@@ -12,6 +12,7 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 
 FILE_NAME: Final = "config.toml"
+CONFIG_BYTES_MAX: Final = 1 << 20
 
 _PATHS: Final = frozenset({"password_file", "keytab", "ca_file", "log_file", "spark_shared"})
 _OF_ALL: Final = frozenset({"log_file", "spark_master", "spark_conf", "spark_shared"})  # connections
@@ -51,7 +52,11 @@ def read_config(
     connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
     file = Path(named).expanduser() if named else default_file()
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as opened:
+            data = opened.read(CONFIG_BYTES_MAX + 1)
+        if len(data) > CONFIG_BYTES_MAX:
+            raise UsageProblem(f"the configuration file {file} is longer than {CONFIG_BYTES_MAX} bytes")
+        content = tomllib.loads(data.decode("utf-8"))
     except FileNotFoundError:
         if named:
             raise UsageProblem(f"there is no configuration file {file}") from None

@@ -194,9 +194,10 @@ def load_mapping(path: Path) -> SourceMapping:
         ConfigError: it cannot be read or used; naming what is wrong and where.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAPPING_BYTES_MAX + 1)
         if len(data) > MAPPING_BYTES_MAX:
-            raise ConfigError(f"{path} is no mapping: it has {len(data)} bytes")
+            raise ConfigError(f"{path} is no mapping: it is longer than {MAPPING_BYTES_MAX} bytes")
         return SourceMapping.model_validate(tomllib.loads(data.decode("utf-8"))).relative_to(
             path.resolve().parent
         )

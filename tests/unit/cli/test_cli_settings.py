@@ -255,6 +255,12 @@ def test_a_configuration_file_that_was_named_must_be_there(tmp_path):
         load({}, config=tmp_path)
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no file without end")
+def test_a_configuration_file_without_end():
+    with pytest.raises(UsageProblem, match="/dev/zero is longer than 1048576 bytes"):
+        load({}, config=Path("/dev/zero"))
+
+
 def test_the_usual_place_as_people_write_it(monkeypatch, tmp_path):
     monkeypatch.setattr("typer.get_app_dir", lambda name: str(tmp_path / ".config" / name))
     assert shown_default_file() == "~/.config/mqdssm/config.toml"

@@ -135,3 +135,9 @@ def test_spark_gets_what_was_parsed_and_no_comment(tmp_path) -> None:
 def test_a_file_that_is_not_there(tmp_path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load(tmp_path / "none.toml", RULES)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no file without end")
+def test_a_file_without_end() -> None:
+    with pytest.raises(ConfigError, match="/dev/zero is no file of rules: it is longer than 16777216 bytes"):
+        load(Path("/dev/zero"), RULES)

@@ -37,6 +37,12 @@ def rows_of(folder: Path, mapping: SourceMapping | None = None) -> dict[str, lis
     }
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no file without end")
+def test_a_mapping_without_end() -> None:
+    with pytest.raises(ConfigError, match="/dev/zero is no mapping: it is longer than 1048576 bytes"):
+        load_mapping(Path("/dev/zero"))
+
+
 def mapping_of(folder: Path, text: str) -> SourceMapping:
     path = folder / "mapping.toml"
     path.write_text(text, encoding="utf-8")

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.validate.run import SqlRunner
     from mqdssm.pipeline.validate.sources import ValidationSource
 
+RULES_BYTES_MAX: Final = 16 << 20
+"""Limit of a file of rules; suppressions may name many objects."""
 SHOWN_MAX: Final = 15
 """Limit of the names in a message."""
 _REQUIRED: Final = ("id", "severity", "types", "what", "condition", "message")
@@ -80,10 +82,14 @@ def read_content(path: Path) -> dict[str, Any]:
     """Return the content of a file of rules, unchecked.
 
     Raises:
-        ConfigError: it cannot be read, or is no TOML.
+        ConfigError: it cannot be read, is too long, or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(RULES_BYTES_MAX + 1)
+        if len(data) > RULES_BYTES_MAX:
+            raise ConfigError(f"{path} is no file of rules: it is longer than {RULES_BYTES_MAX} bytes")
+        return tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
