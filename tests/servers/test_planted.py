@@ -31,7 +31,7 @@ def test_every_planted_defect_is_found_and_nothing_else(tmp_path: Path) -> None:
     assert possible <= {one.rule for one in wanted}
 
 
-@pytest.mark.soak  # the one thing that slapd shows otherwise is in test_spark_rules_cases.py
+@pytest.mark.soak  # the one thing that slapd shows otherwise is in test_pipeline_rules_cases.py
 def test_what_a_running_server_takes_is_found_too(tmp_path: Path) -> None:
     """It rewrites names: a line feed stands in them as it is."""
     with OpenLdapServer(durable=False) as server:
