@@ -38,7 +38,7 @@ def inventory(
 
     Nothing is changed.
 
-    From an export, a directory (--url) or MQIS tables. --output json prints all of it, an object a line.
+    From an export, a directory (--url) or MQIS tables. --output json prints all tables, an object a line.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     chosen = engine_of(run).arguments()

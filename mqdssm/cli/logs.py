@@ -24,7 +24,7 @@ FILES_KEPT: Final = 2
 
 _ROOT: Final = "mqdssm"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors of a disk without room, and of a user who has used up a share of it."""
+"""Errors of a disk without room, and of a user who has used up a share."""
 
 
 def _warn(text: str) -> None:
@@ -146,9 +146,7 @@ def recording(*, debug: bool) -> Iterator[None]:
 
 
 def to_stderr(*, is_json: bool) -> None:
-    """Print all warnings of this run with their times.
-
-    It is for commands that run for long.
+    """Print all warnings of a long run with their times.
 
     Args:
         is_json: one JSON document in each line, with time, level, logger and message.

@@ -198,7 +198,7 @@ def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
     Args:
         run: of the command.
         plan: the plan.
-        folder: of it.
+        folder: of the plan.
     """
     output = run.output
     if output.is_json:

@@ -1,4 +1,4 @@
 """LDAP sessions: connections, requests, paging, profiles of servers.
 
-This is the only package that imports ldap3.
+Only this package imports ldap3.
 """

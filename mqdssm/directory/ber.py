@@ -145,10 +145,7 @@ class BerReader:
         return self.position < self.end
 
     def at(self, tag: int) -> bool:
-        """Return True if the next element exists and has this tag.
-
-        It is for OPTIONAL elements.
-        """
+        """Return True if the next element, an OPTIONAL one, exists with this tag."""
         return self.position < self.end and self.buffer[self.position] == tag
 
     def span(self, tag: int, field: str) -> tuple[int, int]:
@@ -200,9 +197,9 @@ class BerReader:
         return self.octets(field, tag).decode(errors="backslashreplace")
 
     def integer(self, field: str, tag: int = INTEGER) -> int:
-        """Read the next element as a signed integer.
+        """Read the next element as a signed integer, at most `INTEGER_BYTES_MAX` long.
 
-        It has at most `INTEGER_BYTES_MAX` octets.
+        The length counts octets.
         """
         start, stop = self.span(tag, field)
         if not 1 <= stop - start <= INTEGER_BYTES_MAX:

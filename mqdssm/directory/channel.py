@@ -41,10 +41,7 @@ CLOSE_LIMIT_S: Final = 1.0
 
 
 class OctetTransport(Protocol):
-    """Transport of octets.
-
-    It is a socket, a TLS socket, or a socket with a SASL security layer.
-    """
+    """Transport of octets: a socket, with or without TLS or a SASL layer."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all octets; after an OSError some of them were not sent."""
@@ -82,7 +79,7 @@ class ThreadSafeCounter:
 class ConnectionBroken(Exception):  # noqa: N818  it names what happened
     """Error of a connection that cannot be used any more.
 
-    It is internal to the pool and the session.
+    The pool and the session handle this error; callers never see it.
 
     Attributes:
         request_left: the whole request may have reached the server.
@@ -155,7 +152,7 @@ class Channel:
         """Send one request.
 
         Raises:
-            ConnectionBroken: not all of it has left, so that the server cannot carry it out.
+            ConnectionBroken: the request has not left whole, so that the server cannot carry it out.
         """
         try:
             self._transport.settimeout(_remaining_s(deadline))

@@ -1,7 +1,7 @@
 """Complete decoder of search result entries ([RFC4511] 4.5.2).
 
-It is the reference for the faster decoder of `mqdssm.directory.rows`, and its fall-back. Index
-arithmetic on one buffer, no copies except of the values; every length is checked against its
+The faster decoder of `mqdssm.directory.rows` is compared with this one, and falls back to it. Decoding is
+index arithmetic on one buffer, without copies except of the values. Every length is checked against its
 parent. Values stay octets: the table of attributes gives their syntax.
 """
 

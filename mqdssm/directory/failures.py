@@ -63,9 +63,9 @@ LOG_IN: Final[Mapping[int, tuple[str, str]]] = {
 
 
 def log_in_failure(text: str) -> tuple[str, str] | None:
-    """Return the reason for a refused log-in and a hint.
+    """Return the reason for a refused log-in and a hint, from the server's text.
 
-    They come from the server's text. None if unknown.
+    None if the reason is unknown.
     """
     match = _DATA.search(text)
     return LOG_IN.get(int(match.group(1), 16)) if match else None
@@ -184,17 +184,14 @@ _ERROR_NUMBER: Final = re.compile(r"^.*\[Errno \d+\] ")
 
 
 def _without_number(words: str) -> str:
-    """Return the words of an error of the system.
-
-    Its number is left out, and what libraries put before it.
-    """
+    """Return the words of an error of the system, without number and prefix."""
     return _ERROR_NUMBER.sub("", words)
 
 
 def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for a failed connection.
 
-    It also covers failed TLS, and a missing answer to the bind.
+    A failed TLS handshake and a missing answer to the bind count as failed connections.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _make_not_trusted(endpoint, error)

@@ -1,6 +1,4 @@
-"""LDAP search filters as values, encoded to BER ([RFC4511] 4.5.1.7).
-
-They are also converted to and from text ([RFC4515]).
+"""LDAP search filters as values, as BER ([RFC4511] 4.5.1.7) and text ([RFC4515]).
 
 Values are octets; nothing is ever pasted into a filter as text, so that no name can become a part
 of one. The text form is for people, for logs and for filters that people type.
@@ -176,7 +174,7 @@ FALSE: Final[LdapFilter] = Not(TRUE)
 def all_of(*operands: LdapFilter) -> LdapFilter:
     """Return the filter that matches all operands.
 
-    It is `TRUE` for no operand, the operand itself for one.
+    No operand gives `TRUE`, a single one itself.
     """
     if not operands:
         return TRUE
@@ -186,7 +184,7 @@ def all_of(*operands: LdapFilter) -> LdapFilter:
 def any_of(*operands: LdapFilter) -> LdapFilter:
     """Return the filter that matches at least one operand.
 
-    It is `FALSE` for no operand, the operand itself for one.
+    No operand gives `FALSE`, a single one itself.
     """
     if not operands:
         return FALSE
@@ -280,8 +278,8 @@ def _check_depth(depth: int) -> None:
 def to_text(search_filter: LdapFilter) -> str:
     """Return a filter in the string form of [RFC4515].
 
-    It escapes the characters that must be escaped, and every octet of a value that is no printable text. It
-    also escapes blanks at the ends of a value, which some programs drop.
+    Characters that must be escaped are, and every octet of a value that is no printable text. Blanks at the
+    ends of a value are escaped, too, because some programs drop them.
 
     Raises:
         ValueError: as `encode`.

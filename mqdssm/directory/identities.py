@@ -1,7 +1,4 @@
-"""GUIDs of new objects (decision M37).
-
-They are generated here, kept from before, or made by the server.
-"""
+"""GUIDs of new objects: generated, kept, or made by the server (decision M37)."""
 
 import logging
 from collections.abc import Mapping, Sequence

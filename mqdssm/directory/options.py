@@ -135,7 +135,7 @@ def is_loopback(address: str) -> bool | None:
 class ConnectionOptions(LogIn):
     """Options of a session's connections; made by `of`.
 
-    Those of the log-in are described by `LogIn`.
+    `LogIn` describes the options of the log-in.
 
     Attributes:
         endpoints: the servers, tried in this order.

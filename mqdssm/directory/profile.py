@@ -215,7 +215,7 @@ class Profile(ABC):
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
         split_key: an attribute that every object has, that never changes, and by which the server orders:
-            ranges of it split a search into disjoint ones; on another server it may be another one.
+            ranges of its values split a search into disjoint ones. Servers may have different ones.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
         has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
@@ -299,10 +299,7 @@ class Profile(ABC):
         """Return a filter for the objects of one class only (decision M32)."""
 
     def computer_filter(self, name: str) -> "LdapFilter":
-        """Return a filter for the computers of a name (decision M16).
-
-        It uses indexed attributes.
-        """
+        """Return a filter for the computers of a name, on indexed attributes (M16)."""
         return And((self.class_filter("computer"), Equal("cn", name.encode())))
 
     @abstractmethod
@@ -336,9 +333,9 @@ class Profile(ABC):
         """
 
     def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
-        """Return the controls by which a search returns an attribute's objects.
+        """Return the controls by which a search also returns the objects of an attribute.
 
-        These are the objects that the attribute names. There may be no controls.
+        The attribute names these objects. The result may be empty.
         """
         return ()
 
@@ -363,19 +360,14 @@ class Profile(ABC):
         return image
 
     def check_name(self, dn: str) -> None:  # noqa: B027  a hook: most servers refuse such names themselves
-        """Raise ValueError for a new object's name that is not acceptable.
-
-        This kind of server should not accept it.
+        """Raise ValueError for a new object's name that this kind of server refuses.
 
         Raises:
             ValueError: such a name.
         """
 
     def keeps_guids(self, session: "Session") -> bool:  # noqa: ARG002  a hook
-        """Return True if the server keeps a sent objectGUID (decision M37).
-
-        It is sent with an add.
-        """
+        """Return True if the server keeps an objectGUID that an add has (decision M37)."""
         return self.makes_guid
 
     def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook

@@ -170,7 +170,7 @@ class ReadOperations:
     ) -> T:
         """Read on a channel, and repeat it on another one if the channel breaks.
 
-        It is not repeated if the server broke the protocol: it would do so again.
+        A read on which the server broke the protocol is not repeated: the server would do so again.
         """
         attempt = 0
         while True:

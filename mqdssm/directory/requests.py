@@ -216,7 +216,7 @@ def encode_modify_dn(
 ) -> bytes:
     """Encode a ModifyDNRequest ([RFC4511] 4.9).
 
-    It sets a new name, and a new parent if `new_superior` is given.
+    The request sets a new name, and a new parent if `new_superior` is given.
     """
     content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
@@ -270,7 +270,7 @@ def assertion_control(condition: LdapFilter) -> LdapControl:
 def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
     """Return the control that requests attributes of referenced entries.
 
-    They come in the same round trip (decision M29).
+    The attributes come in the same round trip (decision M29).
 
     Args:
         references: DN-valued attribute -> attributes wanted of the entries it names. Not critical:

@@ -335,7 +335,7 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
 def paged_cookie(result: LdapResult) -> bytes | None:
     """Return the cookie for the next page ([RFC2696] 3).
 
-    It is empty after the last page, None without the control.
+    The cookie is empty after the last page, None without the control.
 
     Raises:
         DecodeError: the value of the control breaks its grammar.

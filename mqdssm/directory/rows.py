@@ -1,11 +1,11 @@
 """Fast decoder of search result entries to tuples, for bulk reading.
 
-A search for a fixed list of attributes returns entries of few *shapes*: the same attributes in the
-same order. For each frequent shape, one regular expression for the whole entry is compiled
-and one small function that turns its groups into the row. A header (tags, lengths and the name)
-is found by its fixed octets; what it says of lengths is then compared with what was captured, all
-of it. So a value that itself looks like the next header makes the match fail, never succeed wrongly;
-whatever fails is decoded by `mqdssm.directory.entries`, which is the reference.
+A search for a fixed list of attributes returns entries of few *shapes*: the same attributes in the same
+order. For each frequent shape, one regular expression for the whole entry is compiled, and one small function
+that turns its groups into the row. A header (tags, lengths and the name) is found by its fixed octets. All
+lengths in a header are then compared with what was captured. So a value that itself looks like the next
+header makes the match fail, never succeed wrongly. Entries that fail are decoded by
+`mqdssm.directory.entries`, which is the reference.
 """
 
 import re
@@ -70,7 +70,7 @@ def _declared_length(header: bytes) -> int:
     The header has one of the forms that the regular expressions capture.
 
     ``04 len`` of the name; ``30 len`` of the attributes; ``30 len 04 len name 31 len`` of an attribute
-    with any number of values; the same with ``04 len`` behind it, of one with a single value.
+    with any number of values; ``30 len 04 len name 31 len 04 len`` of one with a single value.
     """
     size, position = read_length(header, 1, "header")
     if position == len(header):
@@ -265,7 +265,7 @@ class RowDecoder:
 def _is_plain(shape: _Shape) -> bool:
     """Return True if a pattern can match the shape.
 
-    It has short names, each attribute once, and no ranges.
+    Such a shape has short names, each attribute once, and no ranges.
     """
     keys = set()
     for description, _ in shape:

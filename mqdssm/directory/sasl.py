@@ -278,7 +278,7 @@ class SealedTransport:
 def channel_binding(certificate: bytes) -> Any:
     """Return the channel binding of a TLS connection.
 
-    Its type is tls-server-end-point ([RFC5929] 4.1).
+    The type of the binding is tls-server-end-point ([RFC5929] 4.1).
 
     Args:
         certificate: the server's, as DER.

@@ -163,7 +163,7 @@ class PagedSearch:
     def _may_begin_again(self, failures: int, deadline: float) -> bool:
         """Pause and return True if the search may begin again.
 
-        It may not after too many attempts without progress, or when no time is left.
+        A search may not begin again after too many attempts without progress, or when no time is left.
         """
         pauses = RESUME_PAUSES_S if self.delivered.count else (0.0,) * (READ_ATTEMPTS - 1)
         if failures > len(pauses) or time.monotonic() + pauses[failures - 1] >= deadline:

@@ -36,7 +36,7 @@ class _Directory:
 class ServerInfo:
     """Profile and naming contexts of a directory.
 
-    They are read from the first server and compared with the others.
+    The first server is read, and the others are compared with it.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:

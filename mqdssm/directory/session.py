@@ -1,6 +1,6 @@
-"""Session with a directory, thread-safe.
+"""Session with a directory, with the operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19.
 
-It has the LDAP operations of [MS-MQDSSM] 3.1.6.12-3.1.6.19.
+Sessions are thread-safe.
 """
 
 import threading
@@ -184,9 +184,9 @@ class Session(Closeable):
 
     @property
     def references(self) -> int:
-        """Number of running operations ([MS-MQDSSM] 3.1.1.6).
+        """Number of running operations, CachedLDAPConnection.RefCount.
 
-        This is CachedLDAPConnection.RefCount.
+        See [MS-MQDSSM] 3.1.1.6.
         """
         return self._pool.references
 
@@ -484,9 +484,9 @@ class Session(Closeable):
         return name if kind.lower() == "dn" and name else None
 
     def bound_sid(self) -> str | None:
-        """Return the SID of the bound identity (decision M22).
+        """Return the SID of the bound identity; None if it has none (decision M22).
 
-        It is read once a session. None if the identity has none.
+        The SID is read once a session.
         """
         cached = self._sid
         if cached is None:

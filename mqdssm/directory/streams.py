@@ -100,10 +100,7 @@ class RowOptions:
         return rows()
 
     def _decode_page(self, decoder: RowDecoder, page: Page, *, added: bool) -> Iterator[tuple[Rows, Rows]]:
-        """Yield the rows of each buffer of a page.
-
-        They come as decoded, and in the form for the caller.
-        """
+        """Yield the rows of each buffer of a page, as decoded and as the caller wants."""
         for buffer, messages in page.parts:
             try:
                 all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])

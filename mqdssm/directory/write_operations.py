@@ -292,7 +292,7 @@ class WriteOperations:
     ) -> bool:
         """Return True if the added object exists with all values.
 
-        It is found by name, and by objectGUID if one was sent.
+        The object is found by name, and by objectGUID if one was sent.
 
         The values count with an objectGUID as well: the caller may have brought one that an older
         object of that name has (M37). One that was the same in everything cannot be told apart.

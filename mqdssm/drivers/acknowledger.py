@@ -1,7 +1,7 @@
 """Acknowledgements that a queue manager sends ([MS-MQQB] 3.1.7.15).
 
-Those of recoverable messages are recoverable. They are stored by the transaction that stores or removes the
-message (decision T48).
+Acknowledgements of recoverable messages are recoverable. The transaction that stores or removes the message
+also stores them (decision T48).
 """
 
 import logging

@@ -9,7 +9,7 @@ from mqdssm.model.transport import MessageClass, MessageId
 class DeliveryObserver(Protocol):
     """Observer of one message that is sent.
 
-    Its methods must not wait, and may be called from any thread.
+    The methods must not wait, and may be called from any thread.
     """
 
     def on_accepted(self, identifier: MessageId) -> None:

@@ -1,7 +1,4 @@
-"""Directory server of [MC-MQDSRP] with all its parts.
-
-This is the one place where they are put together.
-"""
+"""Directory server of [MC-MQDSRP], put together from all its parts."""
 
 import time
 from collections.abc import Mapping
@@ -100,7 +97,7 @@ def start_directory_server(
 ) -> DirectoryServer:
     """Start a directory server in threads of its own.
 
-    It takes messages of directory servers whose keys are pinned or in its own directory.
+    The server takes messages of directory servers whose keys are pinned or in its own directory.
 
     Args:
         settings: names, role and intervals of the server.

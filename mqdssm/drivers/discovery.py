@@ -1,6 +1,6 @@
 """Runs a discovery client over UDP ([MS-MQSD] 3.1).
 
-It has a socket for each network: requests go out, replies come in.
+A socket for each network sends requests and receives replies.
 """
 
 import asyncio
@@ -139,7 +139,7 @@ class DiscoveryDriver:
     def _close(self) -> None:
         """Stop the client, the timer and the sockets.
 
-        This happens also when no caller waits for the answer any more.
+        Callers may have given up before: the client is stopped then, too.
         """
         while self._client.state is not do.ClientState.IDLE:
             self._client.step(do.NetworksChanged(networks=()), asyncio.get_running_loop().time())

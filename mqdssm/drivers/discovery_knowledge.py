@@ -1,6 +1,6 @@
-"""Data of a discovery server, kept up to date ([MS-MQSD] 2.3, 3.2.1.1).
+"""Data of a discovery server from the directory, kept up to date.
 
-It is read from the directory.
+See [MS-MQSD] 2.3 and 3.2.1.1.
 
 The directory is read when the server starts, at an interval, and whenever somebody says that something has
 changed. While it cannot be read, what was known before counts.
@@ -52,7 +52,7 @@ _IPX_TYPE: Final = 3
 class WatchedChange(Protocol):
     """Change of an object in a watched directory.
 
-    Its class is `mqdssm.model.watching.ObjectChange`.
+    `mqdssm.model.watching.ObjectChange` has this form.
     """
 
     @property
@@ -133,9 +133,9 @@ class DiscoveryReader:
         return self._directory.search(QueueManager, filters, attributes=attributes)
 
     def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
-        """Return attributes of machines that only MQIS has.
+        """Return attributes of machines that only MQIS has, by DN.
 
-        They are given by DN: addresses and connected networks.
+        Addresses and connected networks are such attributes.
         """
         session = self._directory.session
         of_class = And((Equal("objectClass", b"mSMQConfiguration"), Equal("mSMQDsServices", b"TRUE")))
@@ -256,7 +256,7 @@ class KnowledgeCache:
     def apply(self, change: WatchedChange) -> None:
         """Read the directory again soon if a changed object is part of the answers.
 
-        It may be called from any thread.
+        Any thread may call this.
         """
         if change.type in CONCERNED:
             self.invalidate()
@@ -267,9 +267,7 @@ STOP_WAIT_S: Final = 2.0
 
 
 class KnowledgeWatch:
-    """Passes changes of queue managers and sites to a cache (decision S17).
-
-    It has a thread of its own.
+    """Passes changes of queue managers and sites to a cache, in a thread (S17).
 
     Args:
         directory: the one that is watched, by connections of the watch.

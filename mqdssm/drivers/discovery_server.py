@@ -1,6 +1,6 @@
-"""Runs discovery servers over UDP ([MS-MQSD] 3.2).
+"""Runs discovery servers over UDP, with a socket for each address.
 
-It has a socket for each address on which a server listens.
+See [MS-MQSD] 3.2.
 """
 
 import asyncio
@@ -188,7 +188,7 @@ class DiscoveryListener:
     def _mute(self, action: do.Mute) -> None:
         """Drop the datagrams of a source for a while.
 
-        Those already in the buffer still arrive.
+        Datagrams that are already in the buffer still arrive.
         """
         if len(self._muted) < packet_filter.SOURCES_MAX and action.source not in self._muted:
             self._filter(self._muted | {action.source})

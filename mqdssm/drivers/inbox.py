@@ -24,7 +24,7 @@ def _size(arrival: Arrival) -> int:
 class LocalInbox:
     """Private queue of a local queue manager, open for receiving.
 
-    It is a `mqdssm.drivers.transport.Inbox`.
+    `mqdssm.drivers.transport.Inbox` is the protocol of such queues.
 
     Args:
         queue: its name, number and limits.
@@ -124,7 +124,7 @@ class LocalInbox:
     def listen(self, listener: Callable[[], None]) -> None:
         """Call a function when there may be a message, or the queue is closed.
 
-        It is called from any thread, and must not wait.
+        The function is called from any thread, and must not wait.
         """
         with self._lock:
             self._listeners.add(listener)
@@ -204,10 +204,7 @@ class LocalInbox:
             self._leave(self.queue, late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
 
     def empty(self, reason: MessageClass) -> None:
-        """Remove all messages and send acknowledgements of the given class.
-
-        They go to senders that asked for them.
-        """
+        """Remove all messages, and send acknowledgements of a class where asked for."""
         with self._lock:
             gone = self._waiting.clear()
         for item in gone:

@@ -60,7 +60,7 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
 def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
     """Return the networks that this computer reaches without a router.
 
-    Its loopback is included.
+    The computer's loopback is included.
 
     Raises:
         ConfigError: this system cannot be asked.

@@ -1,6 +1,6 @@
 """Public keys that may sign for a queue manager.
 
-They come from the directory and from the administrator.
+Keys come from the directory and from the administrator.
 """
 
 import logging
@@ -194,7 +194,7 @@ class DirectoryKeys:
     def notice(self, operation: ops.Operation, _result: ops.Result) -> None:
         """Remove cached answers that an operation of the store has made wrong.
 
-        It may be called from any thread. So the first message of a new directory server is accepted (T132).
+        Any thread may call this. So the first message of a new directory server is accepted (T132).
         """
         match operation:
             case ops.ApplyChanges(partition_id=partition_id, changes=changes):

@@ -1,6 +1,6 @@
 """Measurements of drivers for people and metrics.
 
-They concern messages, durations of operations, and notes.
+Messages, durations of operations, and notes are measured.
 
 All classes are thread-safe. What they keep is bounded.
 """
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 NOTES_MAX: Final = 50
 """Notes that are kept, of warnings and of others each."""
 NOTE_CHARS_MAX: Final = 500
-"""Characters of a note's detail that are kept: parts of it may come from other machines."""
+"""Characters of a note's detail that are kept; other machines may send parts of details."""
 SENDERS_MAX: Final = 4096
 """Machines whose last message is remembered; the ones that were silent for the longest time are forgotten."""
 DURATION_LIMITS_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
@@ -52,10 +52,7 @@ class CountedMessage(NamedTuple):
 
 
 class MessageCounts:
-    """Numbers of replication messages by type and outcome.
-
-    It also has the time at which each machine was heard last.
-    """
+    """Numbers of messages by type and outcome, and when each machine was heard last."""
 
     def __init__(self) -> None:
         self._counts: Final[Counter[CountedMessage]] = Counter()

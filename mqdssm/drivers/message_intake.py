@@ -53,7 +53,7 @@ class ArrivingMessage(NamedTuple):
 class _Batch:
     """Accepted messages of one batch, and their follow-up work.
 
-    This work is done when the messages are stored.
+    The follow-up work is done when the messages are stored.
     """
 
     arrivals: dict[LocalInbox, list[Arrival]] = field(default_factory=dict)

@@ -78,9 +78,9 @@ class MessageQueue(Generic[T]):
         return None if number is None else (number, self._remove(number))
 
     def lend(self) -> tuple[int, T] | None:
-        """Return the first message with its number.
+        """Return the first message with its number, for `release` or `put_back`.
 
-        It is for `release` or `put_back`. None if there is no message.
+        None if there is no message.
         """
         number = self._first()
         if number is None:

@@ -121,7 +121,7 @@ class MessageStore:
     def transaction(self) -> Iterator[None]:
         """Make all changes of the block, or none of them.
 
-        They are on the disk at its end.
+        At the end of the block the changes are on the disk.
 
         Raises:
             TransportError: the disk is full or fails, or the file is closed; nothing is changed.
@@ -215,10 +215,7 @@ class MessageStore:
         )
 
     def sent(self) -> list[Message]:
-        """Return the messages that have not been forgotten.
-
-        Their order is that in which they were stored.
-        """
+        """Return the messages that have not been forgotten, in the order of storing."""
         self.flush()
         return [self._message(packet) for (packet,) in self._rows("SELECT packet FROM sent ORDER BY place")]
 
@@ -333,7 +330,7 @@ def _key(identifier: MessageId) -> tuple[bytes, int]:
 def _sender_text(sender: TrustedSender | None) -> str | None:
     """Return a sender as JSON.
 
-    Its signature cannot be verified again after a restart.
+    Signatures are left out: after a restart they cannot be verified again.
     """
     if sender is None:
         return None

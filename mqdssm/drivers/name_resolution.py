@@ -1,6 +1,6 @@
-"""Socket addresses of queue managers ([MS-MQQB] 3.1.5.2.1).
+"""Socket addresses of queue managers, from configured hosts, directory and DNS.
 
-They come from configured hosts, the directory and DNS.
+See [MS-MQQB] 3.1.5.2.1.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Driver for the receiver of change notifications.
 
-It dequeues, decodes, steps, reads and publishes.
+The driver dequeues, decodes, steps, reads and publishes.
 """
 
 import logging
@@ -124,7 +124,7 @@ class NotificationDriver(EngineDriver[do.Event]):
     def watched(self, changes: Iterable[ObjectChange]) -> None:
         """Take a watch's changes and read the own objects among them.
 
-        It may be called from any thread.
+        Any thread may call this.
 
         `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
         """

@@ -1,6 +1,6 @@
 """Sender of change notifications for `connect(notify=…)`.
 
-It uses the queue manager of this machine.
+The queue manager of this machine sends the messages.
 """
 
 import logging

@@ -1,7 +1,4 @@
-"""Outgoing queues of a queue manager.
-
-They hold messages of its programs, and acknowledgements.
-"""
+"""Outgoing queues: messages of programs, and acknowledgements."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -159,7 +156,7 @@ class Outgoing:
     def purge(self, address: Address) -> list[Message]:
         """Remove and return all messages for a machine.
 
-        Those in flight are not put back any more.
+        Messages in flight are not put back any more.
         """
         queue = self._queues.get(address)
         for key in [entry for entry in self._acknowledgements if entry[0] == address]:

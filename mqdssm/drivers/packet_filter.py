@@ -1,6 +1,4 @@
-"""Packet filter in the Linux kernel (decision S16).
-
-It drops datagrams that are no requests.
+"""Packet filter in the Linux kernel that drops all but requests (decision S16).
 
 A flood fills the buffer of the socket, and most requests of others are lost. So a classic BPF program
 (socket(7) SO_ATTACH_FILTER; it sees the header of [RFC768] first) checks each datagram when it is sent. It
@@ -45,9 +43,9 @@ _Row = tuple[int, int, str, str]  # instruction, operand, where to go if it hold
 
 
 def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
-    """Return the BPF program that accepts only requests.
+    """Return the BPF program that accepts only requests from permitted sources.
 
-    Their sources must be allowed and not muted.
+    A source is permitted if it is allowed and not muted.
 
     Args:
         muted: IPv4 addresses, at most `SOURCES_MAX`.
@@ -127,7 +125,7 @@ def attach(
 def dropped(filtered: socket.socket) -> int:
     """Return the number of datagrams that the operating system dropped.
 
-    It drops them by the filter, or for lack of room.
+    The filter or a lack of room makes the system drop datagrams.
 
     0 also on systems that do not count them.
     """

@@ -132,9 +132,9 @@ class PrivateKey:
             raise ConfigError(f"the key file {file} cannot be written: {error.strerror}") from None
 
     def public_keys(self) -> PublicKeys:
-        """Return the public key ([MS-MQMQ] 2.2.2).
+        """Return the public key in the form of PROPID_QM_SIGN_PK ([MS-MQMQ] 2.2.2).
 
-        Its form is that of PROPID_QM_SIGN_PK and PROPID_S_PSC_SIGNPK.
+        PROPID_S_PSC_SIGNPK has this form, too.
         """
         public = PublicKey.from_rsa(self._key.public_key(), algorithm=KeyAlgorithm.CALG_RSA_SIGN)
         return PublicKeys((public,))
@@ -154,10 +154,7 @@ class PrivateKey:
 
 
 def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: HashAlgorithm) -> bool:
-    """Return True if `PrivateKey.sign` made the signature.
-
-    It is checked for this public key and these bytes.
-    """
+    """Return True if `PrivateKey.sign` made the signature of these bytes."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
 
     try:

@@ -27,9 +27,7 @@ RECEIVE_S: Final = 1.0
 
 
 class QueueReceiver:
-    """Reads a replication queue in a separate thread.
-
-    It reads as fast as the engine takes the events.
+    """Reads a replication queue in a thread, as fast as the engine takes the events.
 
     Args:
         outstanding: the messages of ours that may be acknowledged.

@@ -46,10 +46,7 @@ class ReplayMarks(Closeable):
         self._now = 0  # time of the newest message that was taken
 
     def floor_of(self, sender: str) -> int:
-        """Return a sender's first date that certainly was not accepted.
-
-        It concerns messages before the start.
-        """
+        """Return a sender's first date that was not accepted before the start."""
         return max(self.floor, self._before.get(sender, -1) + 1)
 
     def cover(self, sender: str, date: int, floor: int, now: float) -> None:

@@ -1,6 +1,6 @@
-"""Detection of recorded messages that are sent again (decision R59).
+"""Detection of recorded messages that are sent again, by dates and signatures.
 
-It works by dates and signatures.
+See decision R59.
 """
 
 import heapq
@@ -47,7 +47,7 @@ class SeenSignatures:
     def in_time(self, date: int, now: float) -> bool:
         """Return True if messages of this date may be admitted now.
 
-        Both times are in seconds since 1970.
+        Dates and times are in seconds since 1970.
         """
         with self._lock:
             return self._is_in_time(date, now)
@@ -200,7 +200,7 @@ class ReplayDetector:
     def _start(self, now: float) -> int:
         """Return the time of the start.
 
-        It is the time by the clock at the start or by the clock now, whichever is earlier.
+        The clock may have been set back meanwhile: the earlier one of its times then and now counts.
         """
         return min(self._started_at, int(now - (self._monotonic() - self._started)))
 

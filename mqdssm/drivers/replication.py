@@ -1,7 +1,4 @@
-"""Driver of a replication engine.
-
-It receives messages, performs actions and runs timers.
-"""
+"""Driver of a replication engine: receives messages, acts and runs timers."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -49,7 +46,7 @@ class Engine(Protocol):
     def status(self, now: float) -> ServerStatus:
         """Return partitions and neighbours at a time in seconds since 1970.
 
-        It may be called from any thread.
+        Any thread may call this.
         """
 
 

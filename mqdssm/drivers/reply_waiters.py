@@ -18,7 +18,7 @@ CLIENT_WAIT_S: Final = 120.0
 class ReplyWaiters:
     """Passes requests to an engine and returns its replies to the callers.
 
-    It may be used from any thread.
+    Any thread may use it.
 
     Args:
         put: takes an event for the engine.

@@ -363,9 +363,7 @@ class AcceptedSession(SessionDriver):
 
 
 class NeighborSession(SessionDriver):
-    """Session with a neighbour that messages go to.
-
-    It is established when messages wait.
+    """Session with a neighbour, established when messages wait.
 
     Args:
         context: what all sessions share.

@@ -1,6 +1,6 @@
 """Thread of a store, which performs operations in order.
 
-They are repeated while the store's server is not reachable.
+Operations are repeated while the store's server is not reachable.
 """
 
 import logging
@@ -83,9 +83,7 @@ class StoreState:
 
 
 class StoreThread:
-    """Performs operations for a driver without blocking it.
-
-    It also performs lookups for other threads.
+    """Performs operations and look-ups for other threads without blocking a driver.
 
     Args:
         store: what performs them; its owner closes it.

@@ -1,6 +1,6 @@
-"""Subscribers to changes of the local state.
+"""Subscribers to changes of the local state: call-backs, and async iterators.
 
-They are callbacks, and async iterators with a bounded buffer.
+An iterator has a bounded buffer.
 """
 
 import asyncio
@@ -158,9 +158,7 @@ def _set(arrived: "asyncio.Future[None]") -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Callbacks:
-    """Callbacks of one subscriber, called in the order of the events.
-
-    They are called in the driver's thread.
+    """Callbacks of one subscriber, called in the driver's thread in order of events.
 
     Attributes:
         queue_created: with the new queue.
@@ -209,9 +207,7 @@ class Subscriptions:
         queue_deleted: Callable[[OwnedQueue], object] | None = None,
         queue_manager_changed: Callable[[OwnedQueueManager, OwnedQueueManager], object] | None = None,
     ) -> Callable[[], None]:
-        """Subscribe functions (see `Callbacks`).
-
-        They must be quick, since the receiver waits for them.
+        """Subscribe functions (see `Callbacks`), which must be quick: the receiver waits.
 
         An error in one function is logged and counted; the others are still called.
 

@@ -1,6 +1,6 @@
-"""Carrier of messages over TCP ([MS-MQQB] 2.1).
+"""Carrier of messages over TCP, with all sessions in an event loop.
 
-It runs sessions with other queue managers in one event loop.
+See [MS-MQQB] 2.1.
 
 The event loop has a thread of its own. The queue manager's thread hands messages over through an `Outbox` for
 each neighbour, and never waits for the loop. The loop calls methods of the queue manager that do not wait
@@ -94,7 +94,7 @@ TCP_DEFAULTS: Final = TcpSettings()
 class TcpNetwork:
     """Network of one local queue manager.
 
-    It is a `mqdssm.drivers.queue_manager.MessageCarrier`.
+    `mqdssm.drivers.queue_manager.MessageCarrier` is the protocol of such networks.
 
     Args:
         listen: IP address and port to listen on, port 0: any; None: messages are only sent.
@@ -149,10 +149,7 @@ class TcpNetwork:
         return SocketAddress(host, port)
 
     def sessions(self) -> tuple[SessionStatus, ...]:
-        """Return the status of all sessions, from any thread.
-
-        It does not wait for the event loop.
-        """
+        """Return the status of all sessions, from any thread, without waiting."""
         neighbors, accepted = tuple(self._neighbors.values()), tuple(self._accepted)  # copied in one step
         return (
             *(neighbor.status for neighbor in neighbors),
@@ -277,7 +274,7 @@ class TcpNetwork:
     def remove(self, queue_manager: LocalQueueManager) -> None:
         """End all sessions and the event loop.
 
-        It waits until messages in flight were acknowledged, for at most `flush_s`.
+        Messages in flight have `flush_s` seconds to be acknowledged.
         """
         with self._lock:
             is_first, self._is_closing = not self._is_closing, True
@@ -348,8 +345,8 @@ class TcpNetwork:
     def _displace(self, sessions: Iterable[AcceptedSession]) -> None:
         """End the session that is needed least (decision T140).
 
-        That is one that is not open; if all are, the one whose last packet came first. Its peer connects
-        again when it has messages.
+        A session that is not open goes first. If all are open, the one whose last packet came first goes. The
+        peer connects again when it has messages.
         """
         displaced = min(sessions, key=lambda session: (session.is_open, session.active_at))
         del self._accepted[displaced]

@@ -102,9 +102,9 @@ class Transport(Protocol):
         """QueueManager.Identifier."""
 
     def open(self, queue: LocalQueue) -> Inbox:
-        """Open a local queue for receiving ([MS-MQDMPR] 3.1.7.1.5).
+        """Open a local queue for receiving; create it if necessary.
 
-        It is created if necessary.
+        See [MS-MQDMPR] 3.1.7.1.5.
 
         Raises:
             ValueError: its number or name is another queue's, or it wants signatures that nobody verifies.

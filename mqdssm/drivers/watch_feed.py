@@ -23,7 +23,7 @@ log: Final = logging.getLogger(__name__)
 class LocalReceiver(Protocol):
     """Receiver of changes of the own objects.
 
-    It is a `mqdssm.drivers.notification.NotificationDriver`.
+    `mqdssm.drivers.notification.NotificationDriver` is one.
     """
 
     def refresh(self) -> None:
@@ -34,9 +34,7 @@ class LocalReceiver(Protocol):
 
 
 class WatchFeed:
-    """Passes a watch's changes to a receiver and a notifier (decision C25).
-
-    They are passed one by one.
+    """Passes a watch's changes, one by one, to a receiver and a notifier (C25).
 
     A change is acknowledged after it was passed to the receiver and the notifier. The watch must report all
     writes (``all_writes=True``, decision C29): receivers read the objects themselves, and may read a value
@@ -45,8 +43,8 @@ class WatchFeed:
     Args:
         directory: the one that is watched: it says whose an object is.
         receiver: our own state and its subscribers; None: we have none.
-        notifier: notifies the owners of all objects ([MS-MQCN] 3.3.4.1); None: nobody does. Whoever made a
-            change may have notified them already: they do what they did once more, and nothing comes of it.
+        notifier: notifies the owners of all objects ([MS-MQCN] 3.3.4.1); None: nobody does. The program that
+            made a change may have notified them already: a second notification changes nothing.
         pauses: between two attempts to read a directory that is away.
 
     Attributes:
@@ -69,7 +67,7 @@ class WatchFeed:
     def ready(self, _url: str = "") -> None:
         """Read the own objects once more when the watch begins.
 
-        It is the ``on_ready`` of `Directory.watch`.
+        `Directory.watch` takes this as ``on_ready``.
 
         The watch does not report changes between the first reading of the own objects and its own start.
         """
@@ -79,7 +77,7 @@ class WatchFeed:
     def run(self, changes: Iterable[ObjectChange]) -> None:
         """Pass on changes until the iterable ends; a watch ends by its `stop`.
 
-        An owner that cannot be notified is logged and counted; the next change is taken all the same. A
+        An owner that cannot be notified is logged and counted; the next change is taken nevertheless. A
         directory that is away is waited for, since nobody else would notify the owner; a change whose owner
         was not notified when the watch was stopped does not count as handled (decision C28).
 

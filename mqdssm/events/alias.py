@@ -94,7 +94,8 @@ def _list_identifier(format_name: str) -> UUID:
 def _read_members(ctx: Context, group: Entry) -> Iterator[Entry]:
     """Yield the existing members of a group, in the group's order.
 
-    One search reads them all if the server supports it (decision M76); the rest is read in batches by name.
+    One search reads all members if the server supports it (decision M76). The rest is read in batches by
+    name.
     """
     names = [value.decode(errors="replace") for value in group.all(GROUP_MEMBER)]
     entries_by_name = _read_dereferenced(ctx, group) if names else {}

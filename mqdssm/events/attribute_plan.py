@@ -259,9 +259,9 @@ class Table(Protocol):
 
 
 class AttributePlan:
-    """LDAP attributes that rows of a table need ([MS-MQDSSM] 3.1.6.10).
+    """LDAP attributes that rows of a table need, by the kind of server.
 
-    They depend on the kind of server.
+    See [MS-MQDSSM] 3.1.6.10.
 
     Attributes:
         plain: the rows whose value is copied from one LDAP attribute, with its place among the columns.

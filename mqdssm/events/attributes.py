@@ -173,7 +173,7 @@ def names_to_write(
 def _find_unset_only(table: ElementTable, obj: DirectoryObject) -> frozenset[str]:
     """Return unset attributes that cannot be written.
 
-    They cannot be removed from the directory either.
+    The directory cannot remove their values either.
     """
     return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
 

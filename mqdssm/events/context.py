@@ -1,6 +1,6 @@
 """Context of the events of [MS-MQDSSM] 3.1.6.
 
-It has the session, the options and a cache of computers.
+A context has the session, the options and a cache of computers.
 """
 
 import time
@@ -93,8 +93,5 @@ class Context:
 
     @property
     def forest_root(self) -> DN:
-        """Parent of the configuration naming context.
-
-        It holds sites, links and the enterprise.
-        """
+        """Parent of the configuration naming context, with sites, links and enterprise."""
         return self.configuration.parent

@@ -126,7 +126,7 @@ def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
 def _make_target(ctx: Context, obj: DirectoryObject) -> EntryTarget:
     """Return the target of new entries.
 
-    It has the bound identity if a descriptor needs it.
+    The target has the bound identity if a descriptor needs it.
     """
     profile = ctx.session.profile
     needs_owner = isinstance(obj, QueueManager | Site) or profile.writes_default_security
@@ -166,9 +166,9 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
 
 
 def _add(work: CreateContext, entry: MadeEntry, obj: DirectoryObject) -> Created:
-    """Create an object in few round trips (decision M30).
+    """Create an object in few round trips: Create Object Using LDAP.
 
-    This is Create Object Using LDAP (3.1.6.12).
+    See decision M30 and 3.1.6.12.
 
     The GUID that the object brings is kept where the server lets us (M37).
     """

@@ -116,7 +116,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
 def to_ldap(
     table: ElementTable, expression: Filter, session: Session, *, site_dn: str | None = None
 ) -> LdapFilter | None:
-    """Return an expression as an LDAP filter; None if LDAP cannot express any of it.
+    """Return an expression as an LDAP filter; None if LDAP can express no part.
 
     Every object that satisfies the expression matches the filter; others may match, too (see `is_exact`).
 
@@ -223,7 +223,7 @@ def _item_key(row: Row, value: Any) -> Any:
 def _text_key(value: str) -> str:
     """Return text normalized for caseIgnoreMatch ([RFC4518]).
 
-    It has no upper case and no repeated blanks.
+    The result has no upper case and no repeated blanks.
     """
     text = value if value.isascii() else unicodedata.normalize("NFKC", value)
     text = lower_each(text)

@@ -70,10 +70,7 @@ class ElementDecoder:
 
     @property
     def unknown(self) -> frozenset[str]:
-        """Attributes that a global catalog does not hold (decision M73).
-
-        Their values are unknown.
-        """
+        """Attributes whose values a global catalog does not hold (decision M73)."""
         return frozenset(row.adm for row in self._unknown)
 
     def from_entry(self, entry: Entry) -> DirectoryObject:

@@ -1,6 +1,6 @@
 """Files that survive a crash, and that belong to this user.
 
-They are locked by one process, replaced atomically, and synced to the disk.
+A file is locked by one process, replaced atomically, and synced to the disk.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def replace_file(
 ) -> None:
     """Write a file atomically and durably (decision M97).
 
-    It is written under a temporary name, synced and renamed; then the name is synced.
+    The content is written under a temporary name, synced and renamed; then the name is synced.
 
     Readers see the whole old file or the whole new one.
 
@@ -81,7 +81,7 @@ def replace_file(
 def sync_folder(folder: Path) -> None:
     """Sync the names in a folder to the disk (decision M97).
 
-    It does nothing where the system cannot sync a folder.
+    Where the system cannot sync a folder, nothing is done.
 
     A folder that may be used and not listed, as the parent of a state folder, is synced with everything else.
 

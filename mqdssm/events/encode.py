@@ -269,7 +269,7 @@ def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[b
 def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
     """Return the attributes for an MQUSERSIGNCERTS structure (decision M21).
 
-    Its digests have an attribute of their own.
+    The digests have an attribute of their own.
 
     The Mig attributes were set by Windows 2000 alone ([MS-MQDSSM] note <9>): they are left as they are.
 

@@ -74,10 +74,7 @@ class EntryTarget:
 
     @property
     def owner(self) -> Sid | None:
-        """Owner of new descriptors (decision M41).
-
-        It is the bound SID; without one, the administrators.
-        """
+        """Owner of new descriptors: the bound SID, or the administrators (M41)."""
         nobody = BUILTIN_ADMINISTRATORS if self.profile.writes_default_security else None
         return self.bound or nobody
 
@@ -385,7 +382,7 @@ class EntryBuilder:
     def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
         """Return the attribute that identifies an entry.
 
-        This is objectGUID, or the attribute that keeps an earlier GUID (decision M37).
+        The attribute is objectGUID, or the one that keeps an earlier GUID (decision M37).
         """
         if guid is not None and not guid.int:
             raise ValueError(f"{dn}: the null GUID identifies nothing")

@@ -140,7 +140,7 @@ class Directory(Closeable):
     ) -> Generator[E, None, None]:
         """Yield the objects that satisfy all filters.
 
-        This is [MS-MQDSSM] 3.1.6.4-3.1.6.6 as one iterator.
+        This iterator stands for the three events of [MS-MQDSSM] 3.1.6.4-3.1.6.6.
 
         Memory does not grow with the number of objects, except for a sort. Close the generator to stop early,
         as with `contextlib.closing`: a search in progress keeps a connection.
@@ -370,7 +370,7 @@ def connect(
         check_msmq: make sure that this is a directory of MSMQ: another one would answer every search with
             nothing.
         notify: is told of every queue that was created, written or deleted and of every queue manager that
-            was written, and whom to notify of it (decision C22).
+            was written, and whom to notify of the change (decision C22).
         login: who logs in and how, as ``user``, ``tls`` and ``ca_file``: the fields of
             `mqdssm.directory.log_in.LogIn`.
 

@@ -20,7 +20,7 @@ from mqdssm.tables.places import is_in_configuration
 def session_for_search(ctx: Context, ldap_class: str) -> Session:
     """Return the session for searching objects of a class.
 
-    It is that of the global catalog, if there is one.
+    The global catalog is searched, if there is one.
     """
     return (None if is_in_configuration(ldap_class) else ctx.session.catalog) or ctx.session
 
@@ -44,7 +44,7 @@ def session_for_object(ctx: Context, dn: str | DN) -> Session:
 def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object_filter: LdapFilter) -> Entry:
     """Read one object of the forest.
 
-    It is whole if it is of the own domain. Else it is the part that catalogs hold.
+    An object of the own domain is whole. Of another one's object the part is read that catalogs hold.
 
     Args:
         ctx: of the directory.

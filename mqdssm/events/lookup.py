@@ -136,7 +136,7 @@ def search(
 ) -> Generator[DirectoryObject, None, None]:
     """Yield the objects that satisfy all filters.
 
-    They are held in memory only for a sort.
+    Only a sort holds the objects in memory.
 
     Filters and names are checked at once; the search begins with the first object that is asked for.
 

@@ -82,7 +82,7 @@ def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
 def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
     """Return the computer with this account name, at this place or with this cn.
 
-    They are tried in this order.
+    The three are tried in this order.
     """
     session = forest.session_for_search(ctx, COMPUTER_CLASS)
     search_filter = session.profile.computer_filter(name)

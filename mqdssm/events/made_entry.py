@@ -42,7 +42,7 @@ class MadeEntry:
     def role(self) -> str:
         """Role in a migration.
 
-        It is ``object``, or the kind of an additional entry that an object needs.
+        The role is ``object``, or the kind of an additional entry that an object needs.
         """
         return self.type if self.type in {"computer", "settings"} else "object" if self.type else "container"
 

@@ -39,9 +39,9 @@ def parse_new_path(pathname: str) -> PathName:
 
 
 def check_computer(name: str) -> None:
-    """Raise ValueError for a bad computer name ([MS-MQMQ] 2.1.1).
+    """Raise ValueError for a computer name that cannot be in a path name.
 
-    It cannot be part of a path name.
+    See [MS-MQMQ] 2.1.1.
 
     Raises:
         ValueError: a backslash, a blank, a control or non-ASCII character in its name.
@@ -52,9 +52,9 @@ def check_computer(name: str) -> None:
 
 
 def check_new_name(obj: DirectoryObject) -> None:
-    """Raise an error for a name that `create` refuses ([MS-MQMQ] 2.1.1).
+    """Raise an error for a new object's name that `create` refuses.
 
-    It is the name of a new object.
+    See [MS-MQMQ] 2.1.1.
 
     Raises:
         ValueError: a name that no such object may have.

@@ -1,6 +1,6 @@
 """References between objects, resolved in batches (decision M29).
 
-They are cached for one operation.
+The resolved references are cached for one operation.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

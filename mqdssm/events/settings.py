@@ -221,9 +221,9 @@ def _find_places(ctx: Context, sites: Sequence[UUID], computer: str) -> dict[UUI
 
 
 def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[DN, Entry]:
-    """Find the existing settings objects.
+    """Find the existing settings objects, by the queue manager's GUID and place.
 
-    They are searched for by the queue manager's GUID, and at the likely places.
+    Only the likely places are searched.
 
     Those of another queue manager, on a computer of the same name elsewhere, are left out (M59).
     """

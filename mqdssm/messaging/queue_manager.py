@@ -67,8 +67,8 @@ _ACKNOWLEDGEMENTS: Final = LocalQueue(name="mqdssm_acknowledgements$", number=7)
 class QueueManager:
     """Queue manager of this program, as a context manager or an asynchronous one.
 
-    It is the peer of any queue manager of MSMQ that has a TCP port. No directory is needed for direct format
-    names. Use it from any thread.
+    Any queue manager of MSMQ that has a TCP port can be its peer. Direct format names need no directory. Any
+    thread may use the queue manager.
 
     Args:
         folder: its identity, recoverable messages and the numbers of messages; only one queue manager at a

@@ -309,7 +309,7 @@ def _normalized_value(value: str) -> str:
 def _lower(character: str) -> str:
     """Return the simple lower case of a letter.
 
-    A full case fold would make ß the same as ss.
+    A full case fold would make ß equal to ss.
     A server may hold straße beside strasse: one key for both would lead to the wrong object (M64).
     """
     lower = character.lower() if _UNICODE.category(character) in _CASED else character

@@ -57,7 +57,7 @@ def make_init(cls: type) -> Any:
 def copier(cls: type[T], *changed: str) -> Callable[..., T]:
     """Return a function that copies objects of a frozen dataclass with slots.
 
-    It takes an object, and new values for the `changed` attributes in their order. Unlike
+    The function takes an object, and new values for the `changed` attributes in their order. Unlike
     `dataclasses.replace` it does not call `__post_init__`.
     """
     names: dict[str, Any] = {"unfrozen": _unfrozen(cls), "frozen": cls, "new": object.__new__}

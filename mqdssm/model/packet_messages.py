@@ -175,7 +175,7 @@ def packet_of(
 ) -> UserPacket:
     """Return the packet that carries a message.
 
-    `message_of` makes an equal message of it.
+    `message_of` turns the packet into an equal message.
 
     Args:
         message: with its identifier, destination and signature; the authentication level is not sent.

@@ -16,7 +16,7 @@ _CONTROLS: Final = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 def visible(text: str) -> str:
     """Return a text in one line, with escapes for invisible characters.
 
-    These are controls, C1 and bidi.
+    Controls, C1 and bidi characters are invisible.
     """
     if text.isprintable():
         return text

@@ -60,7 +60,7 @@ class SequenceNumber(int):
     def plus(self, count: int) -> Self:
         """Return the number `count` (not negative) higher, at most `MAX`.
 
-        This is the specification's Addition.
+        The specification calls this Addition.
         """
         number = int.__add__(self, count)
         return type(self)(min(number, _LAST))

@@ -262,7 +262,7 @@ class Message:
     def transit_deadline(self) -> float | None:
         """Time from which sending is useless, in seconds since 1970; None: no limit.
 
-        It is the earlier one of the two deadlines.
+        The earlier one of the two deadlines counts.
         """
         return _deadline(self.sent_at, min(self.time_to_reach_queue_s, self.time_to_be_received_s))
 

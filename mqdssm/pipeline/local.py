@@ -57,8 +57,8 @@ class WorkerDiedError(Exception):
 class WorkerProcess:
     """Process that runs `mqdssm.pipeline.worker`.
 
-    It does not run the parent's script, so this needs no ``if __name__ == "__main__"``. Work and numbers go
-    through its standard input, so arguments and environment do not show them.
+    The process does not run the parent's script, so callers need no ``if __name__ == "__main__"``. Work and
+    numbers go through standard input, so arguments and environment do not show them.
     """
 
     def __init__(self) -> None:
@@ -167,10 +167,7 @@ class WorkerProcess:
                 file.close()
 
     def _why(self) -> str:
-        """Return the exit code or signal of the process, and its last error line.
-
-        That is the last line of its standard error.
-        """
+        """Return the exit code or signal of the process, and its last line of stderr."""
         self.end(END_WAIT_S)
         code = self._process.returncode
         how = f"exit code {code}"

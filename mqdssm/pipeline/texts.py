@@ -4,9 +4,9 @@ r"""CSV and JSON Lines without loss: reading returns every value as it was writt
 | --- | --- | --- |
 | NULL | ``null`` | ``\N`` |
 | text | string | in quotation marks, inner ones doubled; also the empty text |
-| binary | base64 in one line | the same |
-| time | ``2026-01-31T12:00:00.000000Z`` | the same |
-| number, truth | ``1``, ``true`` | the same |
+| binary | base64 in one line | as in JSON Lines |
+| time | ``2026-01-31T12:00:00.000000Z`` | as in JSON Lines |
+| number, truth | ``1``, ``true`` | as in JSON Lines |
 | list, map | array, object | the JSON text, in quotation marks |
 
 Both are UTF-8. CSV has a line of column names and is otherwise RFC 4180 with line ends of LF.

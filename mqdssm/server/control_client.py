@@ -43,7 +43,7 @@ _ADVICE: Final = {
 class ControlClient:
     """Connection to the control socket of a directory server.
 
-    It is a context manager that closes the connection. Not thread-safe.
+    The class is a context manager that closes the connection, and not thread-safe.
 
     Args:
         path: of the socket.

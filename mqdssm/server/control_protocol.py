@@ -18,7 +18,7 @@ from mqdssm.server.config import Address, MachineName, NameText
 from mqdssm.server.snapshot import ServerSnapshot
 
 PROTOCOL_VERSION: Final = 1
-"""Version of this protocol; servers and clients of one minor version apart have the same."""
+"""Version of this protocol; servers and clients one minor version apart share a version."""
 REQUEST_BYTES_MAX: Final = 4 << 20
 """Longest request in octets: an object has at most 2 MiB (decision R66), and base64 adds a third."""
 REPLY_BYTES_MAX: Final = 64 << 20

@@ -33,7 +33,7 @@ _CREDENTIALS: Final = struct.Struct("3i")  # process, user and group of SO_PEERC
 class ControlServer:
     """Server of a control socket, with threads of its own.
 
-    It is a context manager that closes the socket. Only processes of this user and of root are served.
+    The class is a context manager that closes the socket. Only processes of this user and of root are served.
 
     Args:
         path: of the socket. A socket that a crashed server has left is replaced.

@@ -29,8 +29,8 @@ RETRY_MAX_S: Final = 30.0
 class DiscoveryThread:
     """Discovery server in a thread; a context manager that stops it.
 
-    It begins when the directory has the server's own site. If it cannot listen, replication goes on without
-    it (decision T62).
+    The thread begins when the directory has the server's own site. If the server cannot listen, replication
+    goes on without it (decision T62).
 
     Args:
         directory: of the server.

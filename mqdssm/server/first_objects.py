@@ -1,7 +1,7 @@
-"""Objects that a directory server makes at its first starts.
+"""Enterprise, site and machine, which a directory server makes at first starts.
 
-These are the enterprise, its site and its machine. Each is made once, also after a crash in between. A
-PSC has to own its partition first, and a BSC's machine is made at its PSC.
+Each object is made once, also after a crash in between. A PSC has to own its partition first, and a BSC's
+machine is made at its PSC.
 """
 
 from collections.abc import Iterator

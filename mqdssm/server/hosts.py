@@ -100,7 +100,7 @@ class HostTable:
         self._added.update(rows)
 
     def _keys(self, name: str) -> list[Address]:
-        """Return the name of a machine, and the identifiers that are known of it."""
+        """Return the name of a machine, and its known identifiers."""
         identifiers = {self._identifiers.get(name), self._added_identifier(name)}
         return [name, *(Guid.of(identifier) for identifier in identifiers if identifier is not None)]
 

@@ -1,6 +1,4 @@
-"""Names and role of a server in server.toml.
-
-They follow the directory (decision T133).
+"""Names and role of a server in server.toml, which follow the directory (T133).
 
 Only the lines of these settings are replaced: comments and the order of the file stay.
 """

@@ -135,8 +135,8 @@ class JoinToken:
     def channel(self, nonce: str) -> Guid:
         """Return the queue manager's identifier with which the new server asks.
 
-        It comes from the secret: nobody can choose that of another machine, and have its messages sent
-        elsewhere.
+        The identifier comes from the secret: nobody can choose that of another machine, and have its messages
+        sent elsewhere.
         """
         return Guid(self.code(_CHANNEL, nonce.encode())[:GUID_BYTES])
 

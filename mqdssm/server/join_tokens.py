@@ -1,6 +1,4 @@
-"""Join tokens that a directory server has made (decision T136).
-
-They are in a file of its folder.
+"""Join tokens that a directory server has made, in a file of its folder (T136).
 
 A token can be used once: the first request binds it to the key of the new server, whose repeated requests
 get the same answer. The file is for the server alone, as its private key is.

@@ -292,7 +292,7 @@ def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
 def _stored(row: PropertyRow, adapter_row: Row, value: Any) -> tuple[PropertyValue, bool]:
     """Return the property's value, and True if it is kept.
 
-    It is kept if the adapter reads the value again that the client gave.
+    A value is kept if the adapter reads the value again that the client gave.
 
     Raises:
         MappingError: the attribute or the property cannot hold the value.

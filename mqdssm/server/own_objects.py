@@ -39,7 +39,7 @@ class OwnChange(NamedTuple):
 class OwnObjects(AbstractContextManager["OwnObjects"]):
     """Receiver of change notifications in a thread; a context manager that stops it.
 
-    It reads the own objects from the server's own directory at the start, and when they were changed.
+    The server's own directory is read at the start, and when own objects were changed.
 
     Args:
         directory: of the server.

@@ -1,8 +1,8 @@
 """Admission of directory servers on other hosts (decision T136).
 
-They ask with a join token. Their requests come as messages to a private queue of this server's queue manager,
-over the same port as those of replication. The queue exists while there are tokens. A sender without a token
-gets no answer.
+New servers ask with a join token. Requests come as messages to a private queue of this server's queue
+manager, over the same port as those of replication. The queue exists while there are tokens. A sender without
+a token gets no answer.
 """
 
 import logging
@@ -56,7 +56,7 @@ POLL_S: Final = 1.0
 class TokenAdmission:
     """Admits directory servers that ask with a token, in a thread of its own.
 
-    It is a context manager that stops the thread.
+    The class is a context manager that stops the thread.
 
     Args:
         admission: makes the objects of a new server.

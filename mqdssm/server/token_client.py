@@ -1,8 +1,7 @@
-"""Request of a new directory server with a join token (decision T136).
+"""Request of a new directory server to a server elsewhere, with a join token.
 
-It is sent to a server on another host.
-The new server has no queue manager of its own yet. For the request it runs one, at its own address: the
-answer comes over a connection of the other server, which proves that both can reach each other.
+See decision T136. The new server has no queue manager of its own yet. For the request it runs one, at its own
+address: the answer comes over a connection of the other server, which proves that both can reach each other.
 """
 
 import time

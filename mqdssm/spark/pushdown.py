@@ -141,7 +141,7 @@ class Matching:
 def _names(definition: str) -> list[str]:
     """Return the names in a definition, in lower case.
 
-    Not all of it is parsed: a server has thousands.
+    Only the names are parsed, because a server has thousands of definitions.
     """
     _, _, behind = definition.partition(" NAME ")
     text = behind.lstrip()

@@ -148,7 +148,7 @@ def check_spark() -> None:
 def check_packages() -> None:
     """Check that the packages of the pipeline are installed.
 
-    That is enough if Spark is not started.
+    Only a start of Spark needs more.
 
     Raises:
         ConfigError: what is missing and how to install it.

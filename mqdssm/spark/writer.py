@@ -106,7 +106,7 @@ def _makes_a_table(context: TaskContext) -> bool:
     """Return True if the write is part of the creation of a table (decision M100).
 
     Spark does not tell a source about it. It runs the write as an execution inside the one that makes the
-    table. `foreachBatch` does the same, but there the outer execution is that of a stream.
+    table. `foreachBatch` nests executions, too, but there the outer execution is that of a stream.
     """
     execution_id = context.getLocalProperty("spark.sql.execution.id")
     root = context.getLocalProperty("spark.sql.execution.root.id")

@@ -76,9 +76,7 @@ def kept(
 def whole(
     object_type: ObjectType, path_name: str | None, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
-    """Return all properties of a new or replaced object.
-
-    Those that are not given have their defaults.
+    """Return all properties of a new or replaced object, with defaults.
 
     A path name among the properties takes precedence over the argument ([MS-MQDS] 3.1.6.3).
     """
@@ -92,9 +90,9 @@ def whole(
 def replicated(
     object_type: ObjectType, identifier: Guid, values: Mapping[Propid, PropertyValue]
 ) -> Properties:
-    """Return the properties in a change of an object ([MC-MQDSRP] 3.2.7.8).
+    """Return the properties in a change, in the order of DirectoryChangePropID.
 
-    Their order is that of DirectoryChangePropID.
+    See [MC-MQDSRP] 3.2.7.8.
 
     An object without any of these has its identifier, since a change needs a property (decision R19).
     """
@@ -244,9 +242,9 @@ def object_change(
     purged: SequenceNumber,
     properties: Properties,
 ) -> DirectoryChange:
-    """Return an object as a change for synchronization ([MC-MQDSRP] 3.2.7.8).
+    """Return an object as a change for synchronization, without PreviousSeqNumber.
 
-    It is without PreviousSeqNumber.
+    See [MC-MQDSRP] 3.2.7.8.
     """
     return DirectoryChange(
         command=Command.SYNC,

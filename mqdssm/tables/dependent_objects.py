@@ -1,8 +1,7 @@
-"""Rows of objects that belong to queue managers.
+"""Rows of objects that belong to queue managers, and are no elements.
 
-These objects are no elements of the abstract model.
-These are the mSMQSettings, which repeat a queue manager's roles in each site, and the computers of queue
-managers. The rows only describe how the objects are shown; nothing is created or written by them.
+mSMQSettings repeat a queue manager's roles in each site; computers have queue managers. The rows only
+describe how such objects are shown; nothing is created or written by them.
 
 A queue manager has an mSMQSettings object in each of its sites while it is a routing, directory or supporting
 server ([MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9).

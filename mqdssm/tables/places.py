@@ -178,10 +178,7 @@ def search_base(ldap_class: str, root: DN, configuration: DN | None = None) -> D
 
 
 def is_in_configuration(ldap_class: str) -> bool:
-    """Return True if objects of a class are in the configuration.
-
-    Such objects are below the configuration naming context, not in a domain.
-    """
+    """Return True if objects of a class are in the configuration, not in a domain."""
     return bool(_BASES.get(ldap_class))
 
 

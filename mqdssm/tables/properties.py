@@ -1,10 +1,9 @@
-"""Properties of directory objects as LDAP entries.
+"""Properties of directory objects as LDAP entries, for the replication store.
 
-This is the mapping of the replication store.
 Every PROPID of a type has a row: the adapter's own attribute where [MS-MQDSSM] has one, an auxiliary
-attribute of ours (`mqdssm.tables.schema_mqis`) for additional properties of MQIS. Stored values come back
-bit for bit, and the adapter reads the same entries. `mqdssm.tables.mqis` maps properties to attributes
-of the abstract model; names and variants are in `mqdssm.model.propids`.
+attribute of ours (`mqdssm.tables.schema_mqis`) for additional properties of MQIS. Stored values come back bit
+for bit, and the adapter reads the same entries. `mqdssm.tables.mqis` maps properties to attributes of the
+abstract model; names and variants are in `mqdssm.model.propids`.
 
 An object's partition and sequence number are arguments of the events ([MS-MQDS] 3.1.6.3, 3.1.6.4): a
 ``_PARTITIONID`` or ``_SEQNUM`` among the properties to store is ignored, as are properties of other types.

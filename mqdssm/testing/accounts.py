@@ -155,9 +155,7 @@ def explained(dn: str, failed: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
-    """Open and bind an ldap3 connection.
-
-    Its socket is closed at the end, even after an error.
+    """Open and bind an ldap3 connection; close its socket at the end of the block.
 
     ldap3 itself leaves the socket open when a connection or a bind is refused.
     """
@@ -195,9 +193,9 @@ def salted_hash(password: str) -> bytes:
 
 
 def connect_as_owner(ldapi_url: str) -> Connection:
-    """Return an unopened ldap3 connection to an ldapi socket.
+    """Return an unopened ldap3 connection to an ldapi socket, as the server's owner.
 
-    It logs in as the server's owner (SASL EXTERNAL).
+    The mechanism of the bind is SASL EXTERNAL.
     """
     import ldap3
 
@@ -207,9 +205,9 @@ def connect_as_owner(ldapi_url: str) -> Connection:
 
 
 def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> Connection:
-    """Return an unopened ldap3 connection over TLS.
+    """Return an unopened ldap3 connection over TLS, with a simple bind.
 
-    It has a simple bind and a verified certificate.
+    The connection verifies the server's certificate.
     """
     import ldap3
 

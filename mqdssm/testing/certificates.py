@@ -1,6 +1,6 @@
 """A certificate authority and a server certificate for tests.
 
-They are made in a few milliseconds.
+Making both takes a few milliseconds.
 """
 
 import contextlib

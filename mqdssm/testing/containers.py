@@ -1,6 +1,6 @@
 """The embedded OpenLDAP in a container.
 
-It is for machines that have a container engine but no slapd.
+Machines that have a container engine but no slapd can use the container.
 """
 
 from typing import ClassVar, Final

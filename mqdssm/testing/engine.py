@@ -1,7 +1,7 @@
 """LDAP servers in containers: the common part.
 
-It needs the extra ``testing`` (testcontainers). An image is built if the engine does not have it. Its tag
-is a hash of its content, so that a new version of mqdssm never uses an old image.
+The extra ``testing`` (testcontainers) is needed. An image is built if the engine does not have it. The tag of
+an image is a hash of its content, so that a new version of mqdssm never uses an old image.
 """
 
 import hashlib
@@ -222,10 +222,7 @@ class ServerContainer(LdapServer):
                 self._files = None
 
     def tls_names(self, *more: str) -> str:
-        """Return the names for the server's certificate.
-
-        They have the format of its start script.
-        """
+        """Return the names for the server's certificate, as its start script wants them."""
         dns_names = [f"DNS:{name}" for name in more]
         return ",".join(
             dict.fromkeys([*dns_names, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)])
@@ -284,9 +281,7 @@ class ServerContainer(LdapServer):
 
 
 def dockerfile(name: str) -> bytes:
-    """Read the Dockerfile of an image.
-
-    It is in the installed package or in the project.
+    """Read the Dockerfile of an image, from the installed package or the project.
 
     Raises:
         ConfigError: it is missing in both.

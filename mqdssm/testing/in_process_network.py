@@ -24,7 +24,7 @@ Fault: TypeAlias = Callable[[str, str, Message], Iterable[Message]]
 class InProcessNetwork:
     """Network that delivers messages to queue managers.
 
-    They are addressed by machine name (in any case) or identifier.
+    Messages are addressed by machine name (in any case) or identifier.
 
     Args:
         clock: seconds since 1970, of all queue managers.
@@ -115,17 +115,14 @@ class InProcessNetwork:
                 closing.callback(queue_manager.close)
 
     def numbers(self, identifier: Guid) -> Iterator[int]:
-        """Return the message numbers of a machine.
-
-        They continue after a restart: none is repeated.
-        """
+        """Return the message numbers of a machine, which continue after a restart."""
         with self._lock:
             return self._numbers.setdefault(identifier, count(1))
 
     def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         """Deliver a message to the machine of its address.
 
-        It is refused if the machine is unreachable or full.
+        Unreachable and full machines refuse messages.
         """
         message = queued.message
         with self._lock:

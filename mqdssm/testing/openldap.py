@@ -12,8 +12,8 @@ from mqdssm.testing.server import LocalServer
 class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
     r"""A private slapd; a context manager.
 
-    It listens on loopback and on a socket in a private folder. It has the schema, the indexes and the base
-    tree of [MS-MQDSSM] 2.2.1. It ends with the process that created it, even if that is killed.
+    The server listens on loopback and on a socket in a private folder. Schema, indexes and base tree are
+    those of [MS-MQDSSM] 2.2.1. The server ends with the process that created it, even if that is killed.
 
     Example::
 

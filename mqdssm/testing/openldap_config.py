@@ -114,9 +114,7 @@ class ServerFolder(ServerFiles):
 
     @property
     def socket_folder(self) -> Path:
-        """Folder of mode 0700 for the ldapi socket.
-
-        Its path is short enough for the kernel.
+        """Folder of mode 0700 for the ldapi socket, with a path short enough for it.
 
         The socket itself is open to everybody who can reach it.
         """

@@ -18,9 +18,7 @@ Entries = Mapping[str, Mapping[str, list[bytes]]]
 
 @contextlib.contextmanager
 def undone_changes(server: "OpenLdapServer") -> Iterator[None]:
-    """Undo all changes of the block at its end.
-
-    They are entries that were added, changed or deleted.
+    """Undo all changes of the block at its end: adds, changes and deletions.
 
     Args:
         server: a server that runs, now and at the end.

@@ -1,7 +1,4 @@
-"""Start of a slapd.
-
-It includes free ports, a probe for an answer, and the reason of a failed start.
-"""
+"""Start of a slapd: free ports, a probe, and the reason of a failed start."""
 
 import os
 import random
@@ -125,7 +122,7 @@ def chosen_ports(options: OpenLdapOptions) -> tuple[int, int]:
 def free_ports(count: int) -> list[int]:
     """Find free TCP ports on loopback.
 
-    They lie below the kernel's range for outgoing connections. From that range, a client that retries
+    The ports lie below the kernel's range for outgoing connections. From that range, a client that retries
     while the server is down could get the server's own port.
     """
     ports: list[int] = []

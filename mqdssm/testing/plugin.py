@@ -6,7 +6,7 @@ The entry point registers them; nothing has to be imported.
 * ``openldap_directory``: for each test an `mqdssm` directory connected to it as its administrator. At the
   end of the test all changes on the server since its start are undone.
 * ``openldap_container``: the same server in a container, where a container engine answers.
-* ``samba_server``, ``samba_directory``, ``samba_container``: the same with an Active Directory domain
+* ``samba_server``, ``samba_directory``, ``samba_container``: these with an Active Directory domain
   controller, `mqdssm.testing.SambaDomainController`.
 
 Otherwise all tests share the servers, so each test needs unique names for its objects. pytest loads this
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def openldap_server() -> "Iterator[OpenLdapServer]":
     """A private OpenLDAP with MSMQ schema and base tree for the whole run.
 
-    It is not synced to disk.
+    Nothing is synced to disk.
     """
     from mqdssm.testing.openldap import OpenLdapServer
 
@@ -62,10 +62,7 @@ def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory
 
 @pytest.fixture(scope="session")
 def openldap_container() -> "Iterator[OpenLdapContainer]":
-    """The server in a container.
-
-    It skips with the reason where no container engine answers.
-    """
+    """The server in a container; without a container engine the test is skipped."""
     from mqdssm.testing.containers import OpenLdapContainer, why_no_engine
 
     reason = why_no_engine()
@@ -103,10 +100,7 @@ def samba_directory(samba_server: "SambaDomainController") -> "Iterator[Director
 
 @pytest.fixture(scope="session")
 def samba_container() -> "Iterator[SambaContainer]":
-    """The domain controller in a container.
-
-    It skips with the reason where no container engine answers.
-    """
+    """The domain controller in a container; without an engine the test is skipped."""
     from mqdssm.testing.containers import why_no_engine
     from mqdssm.testing.samba_container import SambaContainer
 

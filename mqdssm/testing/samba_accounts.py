@@ -1,8 +1,6 @@
-"""Creation of computers and users in an Active Directory domain.
+"""Creation of computers and users in a domain, as its own tools make them.
 
-They are made as its own tools create them.
-
-It does not use mqdssm's own directory layer on purpose: tests compare the two.
+mqdssm's own directory layer is not used, because tests compare the two.
 """
 
 import secrets

@@ -1,6 +1,6 @@
 """Settings and software of a private domain controller.
 
-They are options, folder, address, initial domain and required software.
+Settings are options, folder, address and the initial domain.
 """
 
 import hashlib
@@ -179,7 +179,7 @@ class ControllerFolder(ServerFiles):
 def temporary_folder() -> ControllerFolder:
     """Create a temporary folder, to be deleted with its controller.
 
-    It is in memory, if there is space.
+    The folder is in memory, if there is space.
     """
     place: Path | None = None
     if os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_BYTES_MIN:
@@ -221,7 +221,7 @@ def taken_port(address: str) -> int:
 def template(options: SambaOptions) -> Path:
     """Return the folder of the domain with which controllers start.
 
-    It is created once per machine.
+    The domain is created once per machine.
 
     Its name depends on Samba's version, the names in the domain and the start script: a change of any of them
     creates a new folder. Processes that need the same folder at the same time wait for the first.
@@ -266,9 +266,7 @@ def _forget_unused(folder: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for data that is created once per machine.
-
-    It is MQDSSM_CACHE, or the user's cache.
+    """Return MQDSSM_CACHE or the user's cache, for data made once per machine.
 
     Raises:
         ConfigError: the user has no cache folder.
@@ -282,9 +280,7 @@ def cache_folder() -> Path:
 
 
 def require_software() -> None:
-    """Check that a Samba domain controller is installed.
-
-    This user must be allowed to run it.
+    """Check that a Samba domain controller is installed, and that we may run it.
 
     Raises:
         ConfigError: it is not installed, or needs root; the message says what to do.

@@ -1,6 +1,6 @@
 """The private domain controller in a container.
 
-It is for machines without Samba, and for users without rights.
+Machines without Samba and users without rights can use the container.
 """
 
 from typing import ClassVar, Final

@@ -1,9 +1,7 @@
-"""``mqdssm sandbox``: an OpenLDAP with a kept folder.
+"""``mqdssm sandbox``: an OpenLDAP with a kept folder, in the background.
 
-It runs in the background until it is stopped.
-
-Its folder contains the database, the password, the certificates, the end of its log, and ``sandbox.json``
-with its addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only
+The folder contains the database, the password, the certificates, the end of the log, and ``sandbox.json``
+with the addresses. A supervisor outlives the command that started it, and restarts slapd after a crash. Only
 one supervisor may use the folder.
 """
 

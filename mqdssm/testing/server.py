@@ -1,7 +1,4 @@
-"""Base classes of the servers of this package.
-
-They start, stop, and have accounts for tests.
-"""
+"""Base classes of the servers: starting, stopping, and accounts for tests."""
 
 import threading
 import time
@@ -108,9 +105,9 @@ F = TypeVar("F", bound=ServerFiles)
 
 
 class LocalServer(LdapServer, Generic[F]):
-    """A server on this machine, which ends with its creator.
+    """A server on this machine, which ends with the process that created it.
 
-    It ends with the process that created it, even if that is killed.
+    Even a killed process leaves no server behind.
     """
 
     PROGRAM: ClassVar[str]

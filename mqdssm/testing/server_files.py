@@ -1,7 +1,4 @@
-"""Folders with the files of private servers.
-
-They are protected from other users.
-"""
+"""Folders with the files of private servers, protected from other users."""
 
 import os
 import shutil

@@ -34,7 +34,7 @@ class ServerState(TypedDict):
 class SupervisedServer:
     """A server's command under a separate supervisor.
 
-    It can be used from several threads.
+    Several threads may use an instance.
 
     Attributes:
         process: the supervisor.

@@ -1,9 +1,7 @@
-"""Small process between a test run and its server.
+"""Small process between a test run and its server, which it ends in any case.
 
-It ends the server in any case.
-
-It is run as a separate file (``python -I -S supervisor.py … -- command``) and needs the standard
-library only. It starts the command, keeps the last 64 KB of what it writes, and ends it
+The process runs this file alone (``python -I -S supervisor.py … -- command``), with the standard library
+only. The command is started, the last 64 KB of its output are kept, and it is ended
 
 * when its owner asks for it or ends in any way (``--owned``): the owner holds the other end of its
   standard input, and the kernel closes that end even if the owner is killed, or
@@ -164,10 +162,7 @@ class Supervisor:
 
 
 def serve_owner(supervisor: Supervisor, wake: int) -> None:
-    """Obey the owner's words on standard input.
-
-    It ends when the owner ends or a signal comes.
-    """
+    """Obey the owner's words on standard input, until the owner or a signal ends it."""
     owner = os.getppid()
     words: dict[bytes, Callable[[], None]] = {
         b"start": supervisor.start,

@@ -1,4 +1,4 @@
 """Declared binary layouts of descriptors, keys and protocol messages.
 
-They convert bytes into values and back. Certificates have a layout as well.
+A layout converts bytes into values and back. Certificates have a layout as well.
 """

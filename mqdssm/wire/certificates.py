@@ -1,6 +1,6 @@
-"""Signing certificates of users and queue managers.
+"""Signing certificates of users and queue managers, in MQUSERSIGNCERTS.
 
-Their structure is MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21).
+See [MS-MQMQ] 2.2.21.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ DIGEST_BYTES: Final = 16
 def digest_of(certificate: bytes) -> bytes:
     """Return the MD5 digest that identifies a certificate ([MS-MQMQ] 2.2.22).
 
-    It has 16 bytes and is not for security.
+    The digest has 16 bytes and is not for security.
     """
     return hashlib.md5(certificate, usedforsecurity=False).digest()
 
@@ -93,7 +93,7 @@ USER_SIGN_CERT: Final = Layout(
 class UserSignCerts:
     """Certificates in stored order, MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21).
 
-    Their attribute is mSMQSignCertificates.
+    The attribute mSMQSignCertificates has this structure.
 
     `bytes(certificates)` is the stored form.
     """
@@ -125,9 +125,9 @@ class UserSignCerts:
         return USER_SIGN_CERTS.encode(self)
 
     def digests(self) -> tuple[bytes, ...]:
-        """Return the Digest fields in order ([MS-MQDSSM] 3.1.6.1.1.9).
+        """Return the Digest fields in order, the values of mSMQDigests.
 
-        They are the values of mSMQDigests.
+        See [MS-MQDSSM] 3.1.6.1.1.9.
         """
         return tuple(certificate.digest for certificate in self.certificates)
 

@@ -233,10 +233,7 @@ def dump_text16(text: str) -> bytes:
 
 
 def load_text16(units: bytes) -> str:
-    """Decode UTF-16LE, also with lone surrogates.
-
-    They are kept, so that encoding gives the same bytes.
-    """
+    """Decode UTF-16LE; keep lone surrogates, so that encoding gives the same bytes."""
     return utf_16_le_decode(units, "surrogatepass", True)[0]
 
 

@@ -1,6 +1,6 @@
-"""Security descriptors as values ([MS-DTYP] 2.4.6).
+"""Security descriptors, their entries and identifiers as values.
 
-Their entries and identifiers are values as well.
+See [MS-DTYP] 2.4.6.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ class DescriptorHeader:
     def offsets(self) -> tuple[int, int, int, int]:
         """OffsetOwner, OffsetGroup, OffsetSacl and OffsetDacl in bytes.
 
-        They are counted from the start of the descriptor.
+        The offsets count from the start of the descriptor.
         """
         return self.owner, self.group, self.sacl, self.dacl
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FieldError(ValueError):
     """Error of a dataclass's `__post_init__` about one of its fields.
 
-    It has the dataclass's own name of the field.
+    The error has the dataclass's own name of the field.
     """
 
     def __init__(self, name: str, problem: str) -> None:
@@ -98,9 +98,9 @@ class ByteSize:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A number that says if `name` is present (is not None).
+    """Number that says if `name` is present (is not None).
 
-    It is 0, or `yes`, or `yes(object)`.
+    The number is 0, or `yes`, or `yes(object)`.
     """
 
     name: str
@@ -168,9 +168,9 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """The elements of the tuple `name`.
+    """Elements of the tuple `name`.
 
-    Their number is in its `Count`, or they extend to the end.
+    A `Count` has the number of elements, or they extend to the end.
     """
 
     name: str
@@ -213,9 +213,9 @@ def _plain_pair(key: Any, value: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A pair of a key and a value with the codec of that key.
+    """Pair of a key and a value with the codec of that key.
 
-    Its `Select` has the key.
+    The pair's `Select` has the key.
 
     Attributes:
         name: the field of the dataclass.
@@ -234,7 +234,7 @@ class Choice:
 class Align:
     """Bytes up to a multiple of `to` from the structure's beginning.
 
-    They are ignored, and sent as 0.
+    Readers ignore these bytes; they are sent as 0.
     """
 
     to: int
@@ -245,7 +245,7 @@ class Align:
 class Bytes:
     """Unconverted bytes.
 
-    Their number is in the `ByteSize`, or they extend to the end.
+    A `ByteSize` has the number of bytes, or they extend to the end.
     """
 
     name: str
@@ -350,7 +350,7 @@ def unless(name: str, *fields: Field) -> When:
 def when_left(name: str, *fields: Field) -> When:
     """Make fields at the end that are present only when any bytes are left.
 
-    They are present together with `name`.
+    The field `name` and these are present together.
     """
     return When(name, fields, left=True)
 

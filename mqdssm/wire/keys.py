@@ -33,9 +33,9 @@ class KeyAlgorithm(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsaBlob:
-    """A PUBLICKEYBLOB of an RSA key.
+    """PUBLICKEYBLOB of an RSA key: BLOBHEADER and RSAPUBKEY.
 
-    It consists of BLOBHEADER ([MS-MQDS] 2.2.19) and RSAPUBKEY ([MS-MQDS] 2.2.18).
+    See [MS-MQDS] 2.2.19 and 2.2.18.
 
     Attributes:
         algorithm: a `KeyAlgorithm`, or another number.

@@ -73,8 +73,8 @@ class _CommonOctets(NamedTuple):
 def _common_octets(packet: UserPacket, data: bytes) -> _CommonOctets | None:
     """Find the octets that the packets of like messages share.
 
-    None if something else than padding stands behind the body, or there are security headers: a signature
-    is never the same.
+    None if something else than padding stands behind the body, or there are security headers: signatures
+    always differ.
     """
     parts = packet.security, packet.transaction, packet.debug, packet.soap, packet.multi_queue_format
     if any(part is not None for part in (*parts, packet.session)) or packet.extension_data:

@@ -58,7 +58,7 @@ class NotificationHeader:
 class Element:
     """A piece of a body in UTF-16LE: a text between two fixed strings.
 
-    This is not an XML parser: the fixed strings are compared byte by byte, and the text ends at the first
+    Nothing here parses XML: the fixed strings are compared byte by byte, and the text ends at the first
     ``<``, which must stand within its limit (decision C6).
 
     Attributes:
@@ -293,10 +293,7 @@ def update_bytes(update: NotificationUpdate) -> int:
 
 
 def show_message(data: bytes) -> Shown:
-    """Read a message's body field by field ([MS-MQCN] 2.2.4).
-
-    It is read as far as that is possible.
-    """
+    """Read a message's body field by field, as far as possible ([MS-MQCN] 2.2.4)."""
     data = bytes(data)
     try:
         layout = layout_of(data)

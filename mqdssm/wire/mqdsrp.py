@@ -1,6 +1,6 @@
 """Replication messages as bytes ([MC-MQDSRP] 2.2).
 
-They are little-endian, except sequence numbers.
+All numbers are little-endian, except sequence numbers.
 
 :func:`encode` and :func:`decode` convert the bodies of messages; the layouts also serve tests and programs
 that show a message.
@@ -86,9 +86,9 @@ def _make_header(message: type[msg.ReplicationMessage]) -> Group:
 
 
 def _name_units(message: msg.ChangeRequestMessage) -> int:
-    """Return the offset of PSCName in WCHARs ([MC-MQDSRP] 2.2.5.2).
+    """Return the offset of PSCName in WCHARs, from the beginning of RequesterName.
 
-    It is counted from the beginning of RequesterName.
+    See [MC-MQDSRP] 2.2.5.2.
     """
     return len(MACHINE_NAME.write(message.requester_name)) // 2
 
@@ -238,10 +238,7 @@ def encode(message: msg.ReplicationMessage) -> bytes:
 
 
 def show_message(data: bytes) -> Shown:
-    """Read a replication message's body field by field.
-
-    It is read as far as that is possible.
-    """
+    """Read a replication message's body field by field, as far as possible."""
     try:
         layout = layout_of(data)
     except DecodeError as error:

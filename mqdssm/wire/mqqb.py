@@ -1,6 +1,6 @@
-"""Packets of the binary protocol as bytes ([MS-MQQB] 2.2).
+"""Packets of the binary protocol as bytes, little-endian ([MS-MQQB] 2.2).
 
-They are little-endian ([MS-MQMQ] 2.2.19, 2.2.20).
+See [MS-MQMQ] 2.2.19 and 2.2.20, too.
 
 :func:`decode_packet` and :func:`encode_packet` convert the packets of a session, :func:`decode_ping` and
 :func:`encode_ping` pings. What a MUST of the specification forbids is a DecodeError; reserved bits and
@@ -321,9 +321,9 @@ _PACKET_TYPE_AT: Final = BASE_HEADER_BYTES + 2
 
 
 def layout_of(data: bytes) -> Layout[Any]:
-    """Return the layout of a packet by its headers ([MS-MQQB] 3.1.5.1.1).
+    """Return the layout of a packet by its BaseHeader and InternalHeader.
 
-    These are its BaseHeader and InternalHeader.
+    See [MS-MQQB] 3.1.5.1.1.
 
     Raises:
         DecodeError: another version, signature or packet type, a wrong size, or an incomplete header.

@@ -1,6 +1,6 @@
-"""Headers of packets ([MS-MQMQ] 2.2.19.1, 2.2.20).
+"""Headers of packets: the beginning of each one, and the optional headers.
 
-These are the beginning of each packet, and the optional headers.
+See [MS-MQMQ] 2.2.19.1 and 2.2.20.
 """
 
 from dataclasses import dataclass

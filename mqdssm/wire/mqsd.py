@@ -1,6 +1,6 @@
-"""Topology packets as bytes ([MS-MQSD] 2.2).
+"""Topology packets as bytes, little-endian ([MS-MQSD] 2.2).
 
-They are little-endian. Only complete packets are decoded.
+Only complete packets are decoded.
 
 :func:`encode` and :func:`decode` convert datagrams. A datagram without a valid packet is a DecodeError, which
 the caller counts and drops: a wrong packet is never answered (decision S4).
@@ -48,7 +48,7 @@ class ServerList:
     def least(self) -> int:
         """Size of the shortest list in bytes.
 
-        It has one entry of two flags and one character, and the NUL.
+        The shortest list has one entry of two flags and one character, and the NUL.
         """
         return 8
 

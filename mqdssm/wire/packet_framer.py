@@ -17,8 +17,8 @@ T = TypeVar("T")
 class StreamReader(ABC, Generic[T]):
     """Reader of a byte stream.
 
-    It reads each BaseHeader as soon as it is there, and refuses a wrong version, signature or size before
-    the rest arrives. It buffers at most the packet that this header claims, and the last bytes fed.
+    Each BaseHeader is read as soon as it is there. A wrong version, signature or size is refused before the
+    rest arrives. The buffer holds at most the packet that this header claims, and the last bytes fed.
 
     Attributes:
         error: reason why the stream cannot be read any further; None: it can.
@@ -103,7 +103,7 @@ class PacketFramer(StreamReader[Packet]):
 class PacketSplitter(StreamReader[bytes]):
     """Reader of a byte stream that cuts it into packets.
 
-    It does not check the headers behind the first one.
+    Headers behind the first one are not checked.
     """
 
     def _convert(self, data: bytes) -> bytes:

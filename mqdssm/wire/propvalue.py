@@ -1,6 +1,6 @@
-"""Property values as bytes ([MS-MQCN] 2.2.3).
+"""Property values as bytes, little-endian and without a tag ([MS-MQCN] 2.2.3).
 
-They are little-endian, without a tag. The PROPID determines the type.
+The PROPID determines the type.
 
 [MC-MQDSRP] 2.2.4 says only PROPVARIANT: the same form serves both protocols.
 """
@@ -57,9 +57,9 @@ def key_name(number: int) -> str:
 
 
 def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyValue") -> Keyed:
-    """Make the field of a layout for a dataclass field of properties.
+    """Make the field of a layout for a dataclass field of type `Properties`.
 
-    Its type is `mqdssm.model.messages.Properties`.
+    The type is that of `mqdssm.model.messages`.
 
     Args:
         name: name of the dataclass's field.

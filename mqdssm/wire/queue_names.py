@@ -32,9 +32,9 @@ PRIVATE_QUEUE_NAME: Final = Layout(
 
 @dataclass(frozen=True, slots=True)
 class DirectQueueFormatName:
-    """Codec of a direct format name ([MS-MQMQ] 2.2.18.1.5.2).
+    """Codec of a direct format name: Count, text with a NUL, and padding.
 
-    It consists of Count, text with a NUL, and padding.
+    See [MS-MQMQ] 2.2.18.1.5.2.
 
     The padding goes to a multiple of 4 bytes from the beginning of the header. All names before it have such
     a size, so that it goes to a multiple from its own beginning, too.

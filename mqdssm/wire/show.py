@@ -1,6 +1,6 @@
-"""Structures field by field, under the specification's own names.
+"""Structures field by field, as far as their bytes can be read.
 
-They are shown as far as their bytes can be read.
+Names are those of the specification.
 
 For people who read a message: the fields that a layout decodes into objects, the fields that it drops
 (counts, flags, reserved fields), and of damaged bytes all fields before the damage.

@@ -28,7 +28,7 @@ ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
 def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
     """Return the function that decodes a value of any kind.
 
-    It has the arguments of `Codec.read`.
+    The function has the arguments of `Codec.read`.
     """
     if isinstance(codec, fields.Nested):
         read_nested = codec.layout.read

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.project.source_tree import name, nodes, report, sources, tree
+from support.project.source_tree import files, name, nodes, report, sources, tree
 
 UNCLEAR_MODULES = frozenset(
     {
@@ -96,6 +96,18 @@ BEGINNINGS = (
     "Whose ",
 )
 """Beginnings of docstrings that name no thing and no action: a noun phrase or an imperative stands there."""
+PRONOUNS = re.compile(
+    r"(?:It|Its|They|Their|We|You|He|She|Both|Those)\b"
+    r"|(?:This|That|These)\s+(?:is|are|was|were|has|have|may|must|can|does|needs|goes|happens|comes)\b"
+)
+"""Beginnings of second paragraphs whose noun stands elsewhere: begin with the noun, or merge the two."""
+RIDDLES = re.compile(
+    r"\bof it\b|\b[Ww]hoever\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bbe )(?<!\bstay )(?<!\bstays )(?<!\ball )(?<!\balways )"
+    r"\b[Tt]he same(?=\s*(?:[.,;:|)]|$)"
+    r"|\s+(?:for|as|if|with|in|of|to|on|applies|happens|is|has|when|where)\b)"
+)
+"""Words that stand for a noun somewhere else: say the noun. `The same server` is plain."""
 FIRST_LINE_MAX = 79
 """Longest first line of a docstring, without quotes and indentation; more goes into a paragraph below it."""
 SENTENCE_WORDS_MAX = 28
@@ -104,6 +116,7 @@ LIST_ITEM = re.compile(r"(?:[*-]|\d+\.)\s|(?:Args|Attributes|Raises|Returns|Yiel
 """Beginning of a line that begins a sentence of its own: an item, a section, a parameter."""
 TABLE_LINE = re.compile(r"^\||[=>]{2}|\S {2,}\S")
 """A line of a table or of an example, which has no sentences."""
+WRITTEN_BY_BENCH = "docs/performance.md:"
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -197,6 +210,33 @@ def test_docstrings_begin_with_a_noun_phrase_or_an_imperative() -> None:
         if line.startswith(BEGINNINGS)
     ]
     report(riddles)
+
+
+def test_second_paragraphs_of_docstrings_begin_with_their_subject() -> None:
+    report(
+        [
+            f"{place}: begin with the noun, or merge this into the first line: {paragraph.strip()[:60]}"
+            for place, text in docstrings()
+            for paragraph in text.split("\n\n")[1:2]
+            if PRONOUNS.match(paragraph.strip())
+        ]
+    )
+
+
+def test_texts_name_the_thing_again() -> None:
+    pages = [path for path in files() if path.suffix == ".md" and name(path).startswith(("README", "docs/"))]
+    texts = [*docstrings()]
+    for page in pages:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            texts.append((f"{name(page)}:{number}", line))
+    report(
+        [
+            f"{place}: {riddle[0]}: say the noun: …{text[max(0, riddle.start() - 40) : riddle.end() + 20]}…"
+            for place, text in texts
+            for riddle in RIDDLES.finditer(" ".join(text.split()))
+            if not place.startswith(WRITTEN_BY_BENCH)
+        ]
+    )
 
 
 def test_first_lines_of_docstrings_are_short() -> None:

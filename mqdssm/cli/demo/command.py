@@ -1,7 +1,7 @@
 """``mqdssm demo``: the life of an enterprise in a private directory.
 
 The enterprise is migrated, changed, exported and validated.
-All of it runs on the local engine. Where Java is, export and validation run once more on Spark, and
+The local engine does everything. Where Java is, export and validation run once more on Spark, and
 are compared.
 """
 

@@ -1,6 +1,5 @@
-"""Steps of ``mqdssm demo``.
+"""Steps of ``mqdssm demo``, from accounts and tables to a validation.
 
-They make accounts and tables, migrate, operate on objects, export and validate.
 Export and validation run on both engines.
 """
 

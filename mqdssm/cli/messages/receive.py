@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mqdssm.model.transport import Message
 
 SHOWN_CHARS_MAX: Final = 60
-"""Maximum characters of a body in the output for people; JSON has all of it."""
+"""Maximum characters of a body in the output for people; JSON has whole bodies."""
 _FLUSH_S: Final = 1.5  # shorter than the time after which `ending` ends the program
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue, without private$.")]

@@ -203,10 +203,7 @@ def name_psc(
     machine: Machine,
     dry_run: DryRun = False,
 ) -> None:
-    """Let the PEC name another PSC of a site.
-
-    That server has taken the site over before.
-    """
+    """Let the PEC name another PSC of a site, which has taken the site over."""
     from mqdssm.engines.replication.settings import Role
 
     with control_client(server) as client:

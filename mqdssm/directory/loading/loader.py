@@ -63,7 +63,7 @@ class Loader:
     ) -> Iterator[Outcome]:
         """Make changes and yield their outcomes.
 
-        It is idempotent: equal entries are not written again.
+        A second call is harmless: equal entries are not written again.
 
         Args:
             items: the changes; they are taken as they are sent. Parents come before their children.

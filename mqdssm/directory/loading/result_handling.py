@@ -57,7 +57,7 @@ class ResultHandler:
     def prepare(self, items: Sequence[Item]) -> list[Outcome]:
         """Queue changes.
 
-        Those with expected old values are compared with the directory first.
+        Changes with expected old values are compared with the directory first.
 
         Args:
             items: at most `AT_ONCE`.

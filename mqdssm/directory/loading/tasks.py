@@ -204,7 +204,7 @@ class TaskQueue:
     def done(self, task: ChangeTask) -> None:
         """Unblock the tasks that waited for an answered task.
 
-        They stay blocked if that task is put back at once.
+        The tasks stay blocked if the answered task is put back at once.
         """
         self._parked.discard(task.order)
         _leave(self._open, task.key, task.order)
@@ -234,7 +234,7 @@ class TaskQueue:
 def _is_compared(name: str) -> bool:
     """Return True for attributes that servers compare exactly.
 
-    They are the GUID, single numbers and flags.
+    GUIDs, single numbers and flags are compared so.
     """
     if name == "objectGUID":
         return True

@@ -51,7 +51,7 @@ _GUID_HEURISTIC: Final = 10
 class ActiveDirectory(Profile):
     """Profile of a domain controller.
 
-    It makes objectGUIDs, translates rights, separates naming contexts.
+    Domain controllers make objectGUIDs, translate rights, and separate naming contexts.
     """
 
     name: ClassVar[str] = "activedirectory"

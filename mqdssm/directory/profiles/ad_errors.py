@@ -1,6 +1,6 @@
 """Meanings of domain controllers' errors, with hints.
 
-Their texts begin with a Windows error code in hexadecimal, as ``000020B5: AtrErr: DSID-...``
+Texts of these errors begin with a Windows error code in hexadecimal, as ``000020B5: AtrErr: DSID-...``
 ([MS-ERREF] 2.2).
 """
 

@@ -241,9 +241,9 @@ class Commits:
 
 
 def _is_far_ahead(csn: str, reference: str) -> bool:
-    """Return True if a number is too far ahead of a given one.
+    """Return True if a number is so far ahead of a given one that it was imported.
 
-    Such a number was imported and proves nothing.
+    An imported number proves nothing.
     """
     written, before = _time_of(csn), _time_of(reference)
     return written is not None and before is not None and written - before > TRANSACTION_S_MAX

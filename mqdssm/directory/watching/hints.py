@@ -45,7 +45,7 @@ class TouchedEntry:
 def version_of(values: Iterable[bytes | None]) -> str:
     """Return the values of `Profile.watch_versions` as one text.
 
-    It is empty if none can be read.
+    The text is empty if no value can be read.
     """
     return " ".join(value.decode(errors="replace") for value in values if value is not None)
 

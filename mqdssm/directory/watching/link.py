@@ -1,7 +1,4 @@
-"""Connections to one server for watching it.
-
-They run finite searches, and one without end.
-"""
+"""Connections to one server for watching it: finite searches, and an endless one."""
 
 import time
 from collections.abc import Iterator, Sequence

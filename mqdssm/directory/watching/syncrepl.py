@@ -1,6 +1,6 @@
 """Change hints from OpenLDAP by content synchronization ([RFC4533]).
 
-Its mode is refresh and persist.
+The mode of the search is refresh and persist.
 """
 
 import logging

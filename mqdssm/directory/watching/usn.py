@@ -100,10 +100,7 @@ class UsnNumbers:
 
 
 class UpdateNumbers:
-    """Source of hints by update numbers.
-
-    It covers objects of some classes in domain and configuration.
-    """
+    """Hints by update numbers, for some classes in domain and configuration."""
 
     def __init__(self, link: Link, classes: Sequence[str], listed: LdapFilter, rhythm: Rhythm) -> None:
         """Watch nothing yet.
@@ -215,10 +212,7 @@ class UpdateNumbers:
         return int(value)
 
     def _invocation(self) -> str:
-        """Return the invocationId.
-
-        It changes when a controller is restored from a backup.
-        """
+        """Return the invocationId, which changes when a backup is restored."""
         service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
         if service is None:
             raise GenericDirectoryError(f"{self._link.url} does not say which server it is (dsServiceName)")
@@ -235,9 +229,9 @@ class UpdateNumbers:
         return str(UUID(bytes_le=value))
 
     def _read_tombstone_lifetime_s(self) -> float:
-        """Return the seconds for which tombstones are expected to exist.
+        """Return half the seconds for which the forest keeps tombstones.
 
-        This is half of the forest's lifetime.
+        For so long tombstones are expected to exist.
         """
         place = self._link.naming.configuration
         for name in _LIFETIME_AT:

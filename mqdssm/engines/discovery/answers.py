@@ -164,7 +164,7 @@ class Answers:
     def _over_rate_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
         """Return a short reply to a request over the rate.
 
-        It is no longer than the request, or a brief reply to one in `BRIEF_ONE_IN` requests.
+        The reply is no longer than the request, or a brief one to one in `BRIEF_ONE_IN` requests.
 
         Forged requests then do not keep a computer from its answer, and most received bytes are left to pay
         for replies to others. All sources over their rate share one rate, so that a flood from many sources
@@ -231,10 +231,7 @@ def _sizes(forms: dict[_Form, _Parts]) -> dict[_Form, int]:
 
 
 def _around_id(reply: TopologyServerReply) -> _Parts:
-    """Return a reply's bytes around CorrelationID.
-
-    This is the one field that differs from client to client.
-    """
+    """Return a reply's bytes around CorrelationID, which alone differs by client."""
     data = encode(reply)
     return data[: _ID_AT.start], data[_ID_AT.stop :]
 

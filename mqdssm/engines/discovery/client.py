@@ -208,10 +208,7 @@ class DiscoveryClient:
         self._best: DiscoveryResult | None = None
 
     def _judged(self, event: ReplyReceived) -> Signal | Dropped:
-        """Return the signal of a reply, or why it is discarded.
-
-        These are the first three rules of 3.1.5.2.
-        """
+        """Return the signal of a reply, or why the first three rules of 3.1.5.2 drop it."""
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
         try:
@@ -242,7 +239,7 @@ class DiscoveryClient:
     def _on_own_site(self, event: ReplyReceived) -> list[Action]:
         """End the wait at an answer of the own site (3.1.5.2).
 
-        These are the rules for DirectoryServiceServerSize 0.
+        The rules are those for DirectoryServiceServerSize 0.
         """
         self.last_successful_network = event.network
         self._keep_best()
@@ -327,7 +324,7 @@ class DiscoveryClient:
     def _finish(self) -> list[Action]:
         """Finish, and populate the results (3.1.5.2, 3.1.6.1).
 
-        They are DirectoryServerList and …NetworkIdentifierList (3.1.7).
+        DirectoryServerList and …NetworkIdentifierList are the results (3.1.7).
         """
         self.state, self.deadline = ClientState.IDLE, None
         best = self._best

@@ -79,7 +79,7 @@ class SourceRates:
     def is_a_flood(self, source: str) -> bool:
         """Return True if a source keeps sending after refusals.
 
-        Its refusals then count from 0 again.
+        The source's refusals then count from 0 again.
         """
         if self._refusals.get(source, 0) < REFUSALS_MAX:
             return False

@@ -1,6 +1,6 @@
-"""Values of discovery ([MS-MQSD] 3.1.1, 3.2.1).
+"""Networks, results of a client, and knowledge of a server.
 
-They are networks, results of a client, and knowledge of a server.
+See [MS-MQSD] 3.1.1 and 3.2.1.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ PORT_MAX: Final = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network that the client is connected to ([MS-MQSD] 3.1.1.2).
+    """Network that the client is connected to: an entry of NetworkAddressList.
 
-    It is an entry of NetworkAddressList.
+    See [MS-MQSD] 3.1.1.2.
 
     Attributes:
         address: destination of requests, an IPv4 broadcast address or the address of one server.

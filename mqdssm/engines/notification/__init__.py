@@ -1,4 +1,4 @@
 """Change notification: the sender and the receiver of [MS-MQCN].
 
-They are without sockets, clock or directory.
+Neither uses sockets, clock or directory.
 """

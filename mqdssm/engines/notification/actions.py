@@ -42,7 +42,7 @@ class ReadQueueManager:
 class ReadAll:
     """Read our queue manager and all its public queues (note <3>).
 
-    They are read from our own directory server.
+    Our own directory server is read.
     """
 
 
@@ -87,7 +87,7 @@ Result: TypeAlias = QueueRead | QueueManagerRead | AllRead | NotRead
 class ReceiverStarted:
     """The notification queue is open ([MS-MQCN] 3.2.3).
 
-    It is the first event, and the only one of its kind.
+    This event is the first one, and comes once.
     """
 
 
@@ -95,7 +95,7 @@ class ReceiverStarted:
 class NotificationReceived:
     """A Change Notification Message was dequeued.
 
-    It is the body of a message of class Normal.
+    The event has the body of a message of class Normal.
 
     Attributes:
         notification: its body, decoded.
@@ -132,7 +132,7 @@ class Observed:
     The event is handled as in [MS-MQCN] 3.2.5.2.
 
     Nobody can forge the events of a watcher, so that they are processed at once, without a notification. The
-    object is read again all the same, since a watcher keeps only selected attributes, not a whole queue.
+    object is read again nevertheless, since a watcher keeps only selected attributes, not a whole queue.
 
     Attributes:
         identifier: its GUID.
@@ -163,7 +163,7 @@ Event: TypeAlias = ReceiverStarted | NotificationReceived | TimerFired | ReadPer
 class PerformRead:
     """Start a read.
 
-    Its result comes back as `ReadPerformed`. At most one is under way at a time.
+    The result comes back as `ReadPerformed`. At most one read is under way at a time.
     """
 
     token: int

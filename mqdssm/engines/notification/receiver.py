@@ -257,7 +257,7 @@ class NotificationReceiver:
     def _body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
         """Process a message of a queue manager ([MS-MQCN] 3.2.5.2).
 
-        Its object is read from the directory.
+        The queue manager's object is read from the directory.
 
         Args:
             body: the message.
@@ -315,10 +315,7 @@ class NotificationReceiver:
     def _read(
         self, operation: do.ReadQueue | do.ReadQueueManager, reading: "_Reading"
     ) -> Generator[do.Operation, do.Result, do.Result]:
-        """Read an object from a directory server.
-
-        It is the server that the message names, else our own one.
-        """
+        """Read an object from the directory server that the message names, or our own."""
         if reading.failed:
             return do.NotRead(reason=reading.failed)
         result = yield operation

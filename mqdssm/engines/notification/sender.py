@@ -1,6 +1,6 @@
-"""The sender: Send Change Notification ([MS-MQCN] 3.3).
+"""Sender: Send Change Notification, from changes of the directory.
 
-It makes messages from changes of the directory.
+See [MS-MQCN] 3.3.
 
 The sender has no state. It consists of functions that turn notices into messages, in the order of each owner.
 """

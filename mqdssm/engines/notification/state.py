@@ -1,6 +1,6 @@
-"""The local state of a queue manager ([MS-MQCN] 3.2.1).
+"""Local state of a queue manager: own attributes and QueueCollection.
 
-It consists of its own attributes and its QueueCollection.
+See [MS-MQCN] 3.2.1.
 
 Each change of the state returns the events that report it, in order; without a difference there is no event.
 """

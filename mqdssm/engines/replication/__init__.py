@@ -1,4 +1,4 @@
 """Directory replication ([MC-MQDSRP]) without input and output.
 
-It uses no sockets, clock, chance or directory.
+The engine uses no sockets, clock, chance or directory.
 """

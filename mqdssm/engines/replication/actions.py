@@ -20,9 +20,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message of class Normal arrived ([MC-MQDSRP] 3.1.5.1).
-
-    Its signature was good.
+    """A signed message of class Normal arrived ([MC-MQDSRP] 3.1.5.1).
 
     Attributes:
         message: its body, decoded.
@@ -37,9 +35,9 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nacked:
-    """A message of ours was returned ([MC-MQDSRP] 3.1.5.1).
+    """A message of ours was returned with a negative acknowledgement.
 
-    It came back with a negative acknowledgement.
+    See [MC-MQDSRP] 3.1.5.1.
 
     Attributes:
         message: its body, decoded.
@@ -122,7 +120,7 @@ class PropagateChange:
 class TakeOver:
     """The operator makes this server the authority of a partition.
 
-    Its former authority is lost for good.
+    The former authority is lost for good.
 
     Changes that the lost server acknowledged and did not send to us are lost. Every other server gets
     the whole partition again from us.
@@ -157,9 +155,7 @@ class Resynchronize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameAuthority:
-    """The operator names another authority of a partition (decision R107).
-
-    It is another server.
+    """The operator names another server the authority of a partition (R107).
 
     This server accepts that authority from now on. It may have owned the partition
     itself, from an older copy of its directory or until it was replaced. Then it becomes a replica and takes
@@ -188,7 +184,7 @@ Event: TypeAlias = Started | Received | Nacked | TimerFired | Performed | Client
 class Perform:
     """Let the store perform an operation.
 
-    Its result comes back as `Performed`. One runs at a time.
+    The result comes back as `Performed`. One operation runs at a time.
     """
 
     token: int
@@ -197,9 +193,9 @@ class Perform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """Send Replication Message ([MC-MQDSRP] 3.1.7.2.1), signed.
+    """Send Replication Message, signed, to the replication queue of a machine.
 
-    It goes to the replication queue of a machine.
+    See [MC-MQDSRP] 3.1.7.2.1.
 
     Attributes:
         destination: machine name.

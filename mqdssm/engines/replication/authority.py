@@ -1,6 +1,6 @@
-"""Changes of our own objects ([MC-MQDSRP] 3.2.7.2).
+"""Changes of our own objects: numbered, written and queued for neighbours.
 
-They are numbered, written and queued for neighbours.
+See [MC-MQDSRP] 3.2.7.2.
 
 Neighbours receive the whole object as it is after the change, or its deletion, never a difference
 (decision R31). A neighbour that lacks an earlier change therefore loses nothing.
@@ -127,9 +127,9 @@ def _create_or_update(partition: Partition, request: ChangeRequest) -> Job[Chang
 def write(
     server: ReplicaState, partition: Partition, request: ChangeRequest, successor: str | None = None
 ) -> Job[ops.ObjectOutcome]:
-    """Write a change with the next number.
+    """Write a change with the next number, and queue it for the neighbours.
 
-    It is queued for the neighbours. Then the partition is handed over, if asked to.
+    Then the partition is handed over, if asked to.
     """
     if partition.is_unfinished:
         return ops.ObjectOutcome(status=Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE)

@@ -120,7 +120,7 @@ def _enterprise_refusal(
 ) -> Job[Hresult | None]:
     """Return an error for a forbidden change of an enterprise.
 
-    It is a second enterprise, a deletion, or a PEC that is no PSC (decisions R34, R96).
+    A second enterprise, a deletion, and a PEC that is no PSC are forbidden (decisions R34, R96).
     """
     if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION

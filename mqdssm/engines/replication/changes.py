@@ -36,9 +36,9 @@ def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str
 
 
 def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
-    """Return True if a change is older than a full synchronization.
+    """Return True if a change was sent before the full synchronization under way.
 
-    It was sent before the one that is under way (decision R45).
+    Such a change is older than its replies (decision R45).
     """
     return not partition.is_normal and purged < partition.record.purged
 
@@ -48,7 +48,7 @@ def handle(
 ) -> Job[bool]:
     """Handle Directory Change (3.1.7.2.2) for many changes.
 
-    Those in order are applied, those that came early are kept.
+    Changes in order are applied, early ones are kept.
 
     Returns:
         True if all changes in order are in the directory now.
@@ -82,7 +82,7 @@ def _may_lack_base(partition: Partition, change: DirectoryChange) -> bool:
 def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:
     """Note that numbers before a change are missing (decision R117).
 
-    Their objects may be outdated here.
+    Objects with missing numbers may be outdated here.
 
     A reply omits numbers of objects that have a higher number by now, and a PSC passes it on to its BSCs
     unchanged.

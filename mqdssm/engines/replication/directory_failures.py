@@ -72,7 +72,7 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
     Args:
         server: the state of this server.
         partition: the partition.
-        lost: True if changes of it may have been lost.
+        lost: True if changes of the partition may have been lost.
     """
     record = partition.record
     if record.owned or (partition.last == record.last and partition.is_normal and not lost):

@@ -98,7 +98,7 @@ _Question: TypeAlias = tuple[str, str, Guid]
 class ReplicationEngine:
     """A directory server of [MC-MQDSRP]: PEC, PSC or BSC.
 
-    It is without sockets, clock, randomness or directory.
+    The engine is without sockets, clock, randomness or directory.
 
     Args:
         settings: its identity and its limits.
@@ -159,7 +159,7 @@ class ReplicationEngine:
     def status(self, now: float) -> status.ServerStatus:
         """Return the state of partitions and neighbours.
 
-        It may be called from any thread. Each row is consistent.
+        Any thread may call this. Each row is consistent.
 
         Args:
             now: seconds since 1970 by the clock of this server.
@@ -169,7 +169,7 @@ class ReplicationEngine:
     def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
         """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3).
 
-        It is for a service that writes beside this server.
+        A service that writes beside this server needs it.
 
         Returns:
             The number of the next change; MIN if this server does not own the partition, or cannot change it

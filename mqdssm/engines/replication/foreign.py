@@ -1,6 +1,4 @@
-"""Changes that other programs write into the directory (decision R112).
-
-They write beside this server.
+"""Changes that other programs write beside this server (decision R112).
 
 Such a change has no number, so that no other server receives it. In a partition of ours it gets a number and
 is propagated like a client's change; in other partitions the operator is warned. A timer starts the store's
@@ -50,7 +48,7 @@ def start(server: ReplicaState) -> None:
 def on_timer(server: ReplicaState, _key: str) -> Job[None]:
     """Look for changes of other programs.
 
-    Those of our partitions are published, others are reported.
+    Changes in our partitions are published, others are reported.
     """
     look, wait_s, pause_s = server.foreign, server.settings.foreign_s, 0.0
     if look.handling:  # that work was given up

@@ -18,7 +18,7 @@ from mqdssm.model.messages import DirectoryChange
 class ObjectsChanged:
     """Changes of objects were written, with their numbers.
 
-    They are ours, or those of another owner (3.1.7.2.3).
+    The objects are ours, or those of another owner (3.1.7.2.3).
 
     Attributes:
         partition: the partition of the objects.

@@ -1,6 +1,4 @@
-"""Jobs: handlers as generators.
-
-They yield operations on the directory and get their results.
+"""Jobs: handlers as generators that yield operations and get their results.
 
 A handler reads like the specification ([MC-MQDSRP] 3.2.7) and does no I/O itself.
 """

@@ -1,6 +1,6 @@
 """Operations of the engine on its directory.
 
-They are local events of [MS-MQDS], and the persisted state.
+Operations are local events of [MS-MQDS], or concern the persisted state.
 
 An operation is a value. A store (`mqdssm.store`) performs it and returns the result that its docstring names.
 A store raises no exception because of the data: it returns a `status`, an HRESULT. It raises `DirectoryError`
@@ -48,7 +48,7 @@ class SavePartition:
 class RemovePartition:
     """Remove a partition's state and tombstones.
 
-    Its objects, if any, stay. The result is `Done`.
+    Objects of the partition stay. The result is `Done`.
     """
 
     partition_id: Guid
@@ -58,7 +58,7 @@ class RemovePartition:
 class SaveNeighbor:
     """Persist a neighbour.
 
-    Its key is (is_bsc, machine name without case). The result is `Done`.
+    The key is (is_bsc, machine name without case). The result is `Done`.
     """
 
     neighbor: DirectoryNeighbor
@@ -76,7 +76,7 @@ class RemoveNeighbor:
 class Recover:
     """Complete interrupted changes; find the highest number (R15, R103).
 
-    It is that of objects and tombstones.
+    Numbers of objects and tombstones count.
 
     Result: `Recovered`.
     """
@@ -119,7 +119,7 @@ class CreateObject:
 class UpdateObject:
     """Update Directory Object ([MS-MQDS] 3.1.6.4).
 
-    It sets the given properties. The result is `ObjectOutcome`.
+    The given properties are set. The result is `ObjectOutcome`.
 
     The object is named by its identifier if there is one, else by its path name.
     """
@@ -205,9 +205,9 @@ class ObjectRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListObjects:
-    """List objects of a type, for the topology.
+    """List sites, or machines of a site, for the topology.
 
-    They are sites, or machines of a site. The result is `ObjectsListed`.
+    The result is `ObjectsListed`.
 
     Attributes:
         object_type: the type.
@@ -251,9 +251,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChanges:
-    """Apply changes of one partition to a replica.
+    """Apply changes of one partition to a replica, in ascending order.
 
-    They are applied in ascending order. The result is `Applied`.
+    The result is `Applied`.
 
     Create (0) and synchronize (3) set the whole object: properties that the change does not name get the
     value they have at creation. A missing object is created, and an object with the identifier is replaced.

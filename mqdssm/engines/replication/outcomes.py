@@ -1,6 +1,6 @@
-"""Outcomes of change requests (decisions R33, R157).
+"""Outcomes of change requests, kept for later copies of the requests.
 
-They are kept for later copies of the requests.
+See decisions R33 and R157.
 """
 
 from collections import OrderedDict

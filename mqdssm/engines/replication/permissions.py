@@ -1,6 +1,6 @@
-"""Permissions to request changes and to use a name (decisions R105, R107).
+"""Permissions of directory servers to request changes and to use a name.
 
-They concern directory servers.
+See decisions R105 and R107.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ _OF_SERVER: Final = frozenset({Propid.QM_PATHNAME, Propid.QM_SIGN_PK})
 def is_named(partition: Partition, sender: str) -> Job[bool]:
     """Return True if a site's object names a machine as its PSC.
 
-    It is the object in the enterprise partition.
+    The object in the enterprise partition counts.
     """
     if partition.id == PEC_PARTITION_ID:
         return False
@@ -96,7 +96,7 @@ def _is_bsc_of(server: ReplicaState, name: str, sender: str) -> Job[bool]:
 def is_own_name(server: ReplicaState, name: str, sender: str) -> Job[bool]:
     """Return True if a name may be a machine's own.
 
-    It is its known name, or a name that no known machine has.
+    A machine's own name is its known name, or one that no known machine has.
 
     A new name of the machine, or the BSC of a requesting PSC, may not have reached our directory yet.
     """

@@ -59,7 +59,7 @@ def send_to_all(server: ReplicaState) -> None:
 def send(server: ReplicaState, neighbor: Neighbor) -> None:
     """Send Change Propagation (3.3.7.2).
 
-    It has the neighbour's waiting changes, and at intervals our numbers.
+    The message has the neighbour's waiting changes, and at intervals our numbers.
     """
     header = _NO_NUMBERS
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
@@ -119,7 +119,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
 def _intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
     """Yield partitions whose numbers other sites are sent (decision R38).
 
-    They are ours, being handed over, or the neighbour's, which it may not know yet.
+    Such a partition is ours, being handed over, or the neighbour's, which it may not know yet.
     """
     for partition in server.partitions.values():
         is_authority = key_of(partition.record.authority_name) == key_of(neighbor.name)

@@ -1,6 +1,6 @@
-"""Properties of objects and changes.
+"""Properties of objects and changes: identifiers, values, sizes on the wire.
 
-They are identifiers, values, and estimated sizes on the wire.
+The sizes are estimates.
 """
 
 from collections.abc import Mapping

@@ -95,10 +95,7 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
 
 
 def _ask_pec(server: ReplicaState) -> None:
-    """Ask the PEC for news of the enterprise partition.
-
-    That partition names the PSC of each site.
-    """
+    """Ask the PEC for news of the enterprise partition, which names each site's PSC."""
     enterprise = server.partitions[PEC_PARTITION_ID]
     if enterprise.record.owned:
         return

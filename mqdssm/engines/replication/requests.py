@@ -1,6 +1,4 @@
-"""Change requests and their way to the authority.
-
-They come from our clients and from other servers.
+"""Change requests of our clients and other servers, on the way to the authority.
 
 [MC-MQDSRP] 3.1.7.1.1, 3.2.7.2, 3.2.7.6, 3.3.7.1, 3.3.7.6, 3.3.7.8, 3.3.7.9.
 """
@@ -87,10 +85,7 @@ def _change_of_event(event: ChangeObject, properties: msg.Properties) -> msg.Dir
 def request_update(
     server: ReplicaState, kind: ObjectType, identifier: Guid, partition_id: Guid, properties: msg.Properties
 ) -> None:
-    """Request an update of an object from its authority.
-
-    It does not wait for the reply.
-    """
+    """Request an update of an object from its authority, without waiting."""
     change = msg.DirectoryChange(
         command=msg.Command.UPDATE,
         guid_identifier=identifier,
@@ -142,7 +137,7 @@ def _forward(server: ReplicaState, message: msg.ChangeRequestMessage, request: P
 def _wait_s(server: ReplicaState, next_hop: str, partition: Partition | None) -> float:
     """Return the timeout of a reply (3.3.7.1 <11>).
 
-    It is longer if the next hop is not the authority.
+    The timeout is longer if the next hop is not the authority.
     """
     direct = partition is not None and key_of(partition.record.authority_name) == key_of(next_hop)
     return server.settings.request_wait_s if direct else server.settings.forwarded_wait_s
@@ -211,7 +206,7 @@ def _is_named_already(server: ReplicaState, partition: Partition, requested: Cha
 def is_known_request(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str) -> bool:
     """Return True if a request is dropped, under way or answered.
 
-    It does not matter what its sender is allowed.
+    What the sender is allowed does not matter.
     """
     key = _request_key(message.requester_name, message.request_identifier)
     waiting = server.requests.get(key)
@@ -272,7 +267,7 @@ def on_forget_timer(server: ReplicaState, _key: str) -> None:
 def begin_quiet_time(server: ReplicaState) -> None:
     """Drop requests of others for a while (decision R33).
 
-    Their outcomes from before our start are lost.
+    Outcomes of requests from before our start are lost.
     """
     server.is_quiet = True
     server.start_timer(Timer(TimerPurpose.QUIET), QUIET_S)
@@ -347,7 +342,7 @@ def _answer(server: ReplicaState, request: PendingRequest, status: int) -> None:
 def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Job[None]:
     """Handle Propagate Directory Change (3.1.7.1.2).
 
-    It comes from a service that writes beside this server.
+    A service that writes beside this server causes the event.
 
     A number that was given to another change meanwhile is refused. The service then writes the object again
     with the next number, since other servers drop changes with a number that they know.

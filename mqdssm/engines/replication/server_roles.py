@@ -40,10 +40,7 @@ def read_enterprise() -> Job[ops.ObjectRead | None]:
 
 
 def write_roles(server: ReplicaState) -> Job[None]:
-    """Write our role and name into the objects.
-
-    They are our machine, the PSC of our site, and the PEC.
-    """
+    """Write our role and name into our machine, the PSC of our site, and the PEC."""
     site = server.site
     waits = False
     if site is not None and server.is_demoted:  # a handover that was interrupted, or refused
@@ -130,9 +127,7 @@ def _write_name(
 
 
 def write_site_roles(server: ReplicaState, site: Partition) -> Job[int]:
-    """Set the roles of the site's machines.
-
-    This server is its PSC, the others are BSCs.
+    """Make this server the PSC of its site in the objects, and the others BSCs.
 
     Returns:
         MQ_OK; else the status of the last update that failed.

@@ -31,7 +31,7 @@ class Settings:
         restored: True if the directory is an older copy of itself, for one start: the server owns nothing
             until it has asked the others (decision R70).
         request_wait_s: how long a change request waits for its reply (3.3.7.1 <11>).
-        forwarded_wait_s: the same if the PSC has to forward it.
+        forwarded_wait_s: how long, if the PSC has to forward the request.
         intrasite_s: Change Propagation Timer towards BSCs (3.3.2.1 <6>).
         intersite_s: towards PSCs.
         header_s: how often propagations carry a SeqNumberHeader (3.3.7.2 <12>).

@@ -1,6 +1,6 @@
 """State of a directory server at run time ([MC-MQDSRP] 3.1.1).
 
-It also has output methods for the server's handlers.
+The state also has output methods for the server's handlers.
 
 Handlers are jobs (`mqdssm.engines.replication.jobs`). They record messages, timers and replies with methods
 of `ReplicaState`.
@@ -42,9 +42,9 @@ def key_of(machine_name: str) -> str:
 
 @dataclass(slots=True)
 class Partition:
-    """A DirectoryPartition ([MC-MQDSRP] 3.1.1.2.3).
+    """A DirectoryPartition with its persisted and its other state.
 
-    It has its persisted and its other state.
+    See [MC-MQDSRP] 3.1.1.2.3.
 
     Attributes:
         record: the persisted part.
@@ -317,9 +317,9 @@ class ReplicaState:
         self._send(destination, message, REPLICATION_TIMEOUT_S, REPLICATION_PRIORITY, acks=acks)
 
     def send_soon(self, destination: str, message: ReplicationMessage) -> None:
-        """Send a message of a change request (3.3.7.1, 3.2.7.6).
+        """Send a message of a change request, of short lifetime and high priority.
 
-        It has a short lifetime and high priority.
+        See 3.3.7.1 and 3.2.7.6.
         """
         self._send(destination, message, REQUEST_TIMEOUT_S, REQUEST_PRIORITY, acks=True)
 

@@ -1,6 +1,4 @@
-"""Status of a directory server for people and metrics.
-
-It shows its partitions and its neighbours.
+"""Partitions and neighbours of a directory server, for people and metrics.
 
 Reading the status changes nothing. Numbers are sequence numbers, or differences of them.
 """

@@ -44,7 +44,7 @@ def become_bsc(server: ReplicaState, site: Partition) -> None:
 def is_adopting(server: ReplicaState, site: Partition) -> bool:
     """Return True if a new PSC still lacks changes of its partition (R43).
 
-    It must first take existing changes from others.
+    The PSC must first take existing changes from others.
     """
     pec = server.partitions[PEC_PARTITION_ID].record.authority_name
     return (
@@ -58,7 +58,7 @@ def is_adopting(server: ReplicaState, site: Partition) -> bool:
 def is_retiring(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> bool:
     """Return True if our site is handed over, unknown to the enterprise.
 
-    We still serve neighbours.
+    Neighbours are still served.
     """
     site = server.partitions.get(server.settings.site_id)
     if site is None or site.record.owned or is_adopting(server, site):
@@ -216,7 +216,7 @@ def disown_restored(server: ReplicaState) -> Job[None]:
 def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
     """Become the authority of a partition if its last change names us.
 
-    We must have all changes.
+    All changes must be here.
 
     Args:
         server: the state of this server.
@@ -250,7 +250,7 @@ def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = F
 def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.ObjectRead | None]:
     """Return the object of a partition that names us as its authority.
 
-    It names us rightly or not. None if no object does.
+    The object may be wrong. None if no object names us.
     """
     if partition.id == server.settings.site_id:
         machine = yield from server_roles.read_own_machine(server)
@@ -279,7 +279,7 @@ def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.Obje
 def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.ObjectRead) -> Job[bool]:
     """Return True if the enterprise names us as PEC.
 
-    It gives our name, or the PSC name in our site's object.
+    The enterprise has our name, or the PSC name in our site's object.
 
     A lost PEC's name is also that of our site if we took the site over from it. That does not make us the
     PEC: the operator does. If the machine of that name no longer exists, we become PEC with a gap of numbers
@@ -334,7 +334,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
 def _confirming_key(server: ReplicaState, partition: Partition) -> str:
     """Return the key of the server whose answers make our copy whole.
 
-    It is the authority, or a BSC's PSC.
+    That server is the authority, or a BSC's PSC.
     """
     return key_of(server.psc_name or partition.record.authority_name)
 
@@ -350,9 +350,9 @@ def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: 
 
 
 def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
-    """Ask others for changes of a partition that was ours (decision R104).
+    """Ask a BSC of our site, or the PEC, for changes of a partition that was ours.
 
-    They are a BSC of our site, or the PEC.
+    See decision R104.
 
     BSCs receive our changes first. Changes that only a BSC has are lost once we continue with a gap of
     numbers. The PEC may have a handover that our PSC has not received (decision R170).
@@ -450,7 +450,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
     """Make this server the authority of a partition, as the operator says.
 
-    Its former authority is lost.
+    The former authority is lost.
 
     Changes that the lost server acknowledged and did not send to us are lost. Every other server gets the
     whole partition from us.

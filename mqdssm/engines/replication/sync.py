@@ -136,7 +136,7 @@ def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) 
 def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
     """Return True if the sender of a last reply may lack changes (R166).
 
-    They are changes of a source before it.
+    A source before the sender may have the changes.
 
     What these changes moved behind the sender's last number was sent by neither of them.
     """

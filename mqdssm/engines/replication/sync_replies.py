@@ -73,9 +73,9 @@ def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) 
 def chain_changes(
     changes: tuple[msg.DirectoryChange, ...], start: SequenceNumber, purged: SequenceNumber
 ) -> tuple[msg.DirectoryChange, ...]:
-    """Return ascending changes with PreviousSeqNumber set (decision R6).
+    """Return ascending changes with the number before each as PreviousSeqNumber.
 
-    It is the number before each change.
+    See decision R6.
     """
     chain = []
     previous = start

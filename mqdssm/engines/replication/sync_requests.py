@@ -98,7 +98,7 @@ def finish(server: ReplicaState, partition: Partition) -> None:
 def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
     """Begin a full synchronization (3.3.7.10).
 
-    It removes objects that no reply contains.
+    Objects that no reply contains are removed.
 
     Args:
         server: the state of this server.

@@ -183,7 +183,7 @@ def on_authority_changed(server: ReplicaState, _event: AuthorityChanged) -> Job[
 def on_partition_swept(server: ReplicaState, event: PartitionSwept) -> Job[None]:
     """Remove what belongs to the objects that were swept away (decision R189).
 
-    These are the partitions of sites, and the neighbours that sites and machines name.
+    Sites have partitions; sites and machines name neighbours.
     """
     partition_id = event.partition.id
     if partition_id == PEC_PARTITION_ID:
@@ -358,10 +358,7 @@ def _after_machine(server: ReplicaState, partition: Partition, change: Directory
 def _record_authority(
     server: ReplicaState, partition: Partition, identifier: Guid, name: str, role: Service
 ) -> Job[bool]:
-    """Record the authority that a machine's role names.
-
-    It concerns another owner's partition.
-    """
+    """Record the authority of another owner's partition that a machine's role names."""
     mine = partition.id == server.settings.site_id
     if partition.record.owned or (not mine and identifier == server.settings.machine_id):
         return False
@@ -393,7 +390,7 @@ def _record_authority(
 def _is_pec_renamed(server: ReplicaState, site: Partition) -> Job[bool]:
     """Return True if the PEC has another name (decision R171).
 
-    Its site's PSC has that name now.
+    The PSC of the PEC's site has that name now.
 
     A PEC cannot hand its site over. If the old name is still that of a machine, another server became the
     PEC before, unknown to us. A new copy of the site may lack that machine.

@@ -43,7 +43,7 @@ def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
 def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     """Return other servers to ask about a partition, likeliest first.
 
-    Its authority and our PSC are not among them.
+    The authority and our PSC are not among these servers.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
     restores that, the PEC asks the PSCs. For a site it asks the PSC that its site's object names (R187).
@@ -69,9 +69,7 @@ def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> 
 
 
 def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]) -> Job[None]:
-    """Forget what servers reported of removed partitions (decision R167).
-
-    These are no longer in the enterprise.
+    """Forget what servers reported of partitions that were removed (decision R167).
 
     A server that is neither an authority nor our PSC may be a BSC, or may have handed its site over: it is
     in the enterprise while its machine has the role of a directory server.
@@ -115,7 +113,7 @@ def _forget_server(partition: Partition, key: str) -> None:
 def may_displace(server: ReplicaState, partition: Partition, sender: str) -> Job[bool]:
     """Return True if a machine may displace us as an owner (decision R39).
 
-    It has a higher number of our partition. It owns the partition, or may name its owner.
+    Such a machine has a higher number of our partition, and owns it or may name its owner.
     """
     enterprise = server.partitions[PEC_PARTITION_ID].record
     if partition.id == PEC_PARTITION_ID and not partition.last:

@@ -1,4 +1,4 @@
 """Sessions between queue managers ([MS-MQQB] 3.1).
 
-They are without sockets, clock or chance.
+The engine uses no sockets, clock or chance.
 """

@@ -136,9 +136,9 @@ class PacketReceived:
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived:
-    """A user message arrived ([MS-MQQB] 3.1.5.8).
+    """A user message arrived: a UserMessage, OrderAck or FinalAck packet.
 
-    It is a UserMessage, OrderAck or FinalAck packet.
+    See [MS-MQQB] 3.1.5.8.
 
     Attributes:
         token: number that the driver gives to the arrival; never used twice for a session object.
@@ -179,7 +179,7 @@ class SendMessage:
     With `MessageSession.send_capacity` 0 it is returned at once, by `MessagesReturned`.
 
     Attributes:
-        number: number that the driver gives to the message; no two messages under way have the same.
+        number: number that the driver gives to the message, unique among messages under way.
         is_recoverable: True if UserHeader.Flags.DM is 1.
     """
 
@@ -292,7 +292,7 @@ class AcceptMessage:
 class MessagesAcknowledged:
     """The peer has these messages, recoverable ones on its disk.
 
-    They are not sent again.
+    Acknowledged messages are not sent again.
 
     Attributes:
         numbers: of `SendMessage`, in the order in which they were sent.
@@ -305,7 +305,7 @@ class MessagesAcknowledged:
 class MessagesReturned:
     """The session ends without an acknowledgement of these messages.
 
-    They have to be sent again.
+    The messages have to be sent again.
 
     Attributes:
         numbers: of `SendMessage`, in the order in which they were sent; they precede all waiting messages of

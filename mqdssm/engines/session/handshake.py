@@ -1,6 +1,6 @@
-"""Opening of a session ([MS-MQQB] 3.1.5.2 to 3.1.5.4).
+"""Opening of a session: ping, connection, and packets of the handshake.
 
-It consists of ping, connection, and the packets of the handshake.
+See [MS-MQQB] 3.1.5.2 to 3.1.5.4.
 """
 
 from mqdssm.engines.session import actions as do
@@ -133,9 +133,9 @@ def on_establish_request(session: SessionCore, request: EstablishConnection) -> 
 
 
 def on_establish_response(session: SessionCore, response: EstablishConnection) -> None:
-    """Send ConnectionParameters ([MS-MQQB] 3.1.5.3.2).
+    """Send ConnectionParameters after the EstablishConnection response.
 
-    They follow the EstablishConnection response.
+    See [MS-MQQB] 3.1.5.3.2.
     """
     settings = session.settings
     is_direct = session.destination == NULL_GUID

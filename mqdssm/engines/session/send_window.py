@@ -38,7 +38,7 @@ class SendWindow:
     def __len__(self) -> int:
         """UnAckedMessageCount, with messages not yet stored.
 
-        They are recoverable messages that the peer has received but not stored.
+        The peer has received some recoverable messages, and not yet stored them.
         """
         return len(self._unacknowledged)
 
@@ -51,10 +51,7 @@ class SendWindow:
             self._recoverable[self.recoverable_count] = self.count
 
     def numbers(self) -> tuple[int, ...]:
-        """Return the driver's numbers of the unacknowledged messages.
-
-        Their order is that of sending.
-        """
+        """Return the driver's numbers of the unacknowledged messages, as sent."""
         return tuple(message.number for message in self._unacknowledged.values())
 
     def acknowledge(self, header: SessionHeader) -> tuple[int, ...] | CloseReason:

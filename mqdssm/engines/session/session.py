@@ -111,7 +111,7 @@ class MessageSession:
     def may_read(self) -> bool:
         """True if the driver may read from the connection.
 
-        It may not if too many messages wait to be stored.
+        While too many messages wait to be stored, nothing is read.
         """
         return self._core.received.unstored < self._core.settings.unstored_max // 2
 
@@ -182,9 +182,9 @@ def _on_close(session: SessionCore, event: do.CloseSession) -> None:
 
 
 def _on_stop(session: SessionCore, _event: do.Stop) -> None:
-    """Queue Manager Stopped Event ([MS-MQQB] 3.1.4.2).
+    """Queue Manager Stopped Event: acknowledge what arrived, close the session.
 
-    It acknowledges what arrived, then closes the session.
+    See [MS-MQQB] 3.1.4.2.
     """
     session.is_stopped = True
     if session.state is SessionState.OPEN:

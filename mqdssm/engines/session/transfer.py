@@ -24,9 +24,9 @@ def on_send_closed(session: SessionCore, event: do.SendMessage) -> None:
 
 
 def on_send(session: SessionCore, event: do.SendMessage) -> None:
-    """Send a message ([MS-MQQB] 3.1.7.1, 3.1.7.11).
+    """Send a message, with an acknowledgement if one is due soon.
 
-    It has an acknowledgement if one is due soon.
+    See [MS-MQQB] 3.1.7.1 and 3.1.7.11.
     """
     if not send_capacity(session):
         on_send_closed(session, event)
@@ -99,10 +99,7 @@ def _half_window(session: SessionCore) -> int:
 
 
 def _acknowledge_soon(session: SessionCore, after_s: float) -> None:
-    """Acknowledge soon what waits for it.
-
-    It is acknowledged now if it is enough, else after some time at the latest.
-    """
+    """Acknowledge received messages: now if there are enough, else after a time."""
     received, enough = session.received, _half_window(session)
     if received.unacknowledged >= enough or received.stored >= min(enough, ACK_FLAGS):
         send_acknowledgements(session)

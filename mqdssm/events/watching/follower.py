@@ -87,8 +87,8 @@ class Follower:
             types: that are watched.
             ignore: attributes that are not told.
             all_writes: tell, too, of objects that are hinted at and have not changed (decision C29).
-            note: gets key and new state of an object that is another one now, and what there is to tell of
-                it; returns the change that is told; None: none is.
+            note: gets key and new state of an object that is another one now, and its change. Returns the
+                change that is told; None: none is.
         """
         self._note = note
         self._mirror = mirror
@@ -100,10 +100,7 @@ class Follower:
         self._out_of_turn: set[str] = set()
 
     def take_unseen(self) -> bool:
-        """Return True if an object was added and deleted since the last call.
-
-        Such an object was never read.
-        """
+        """Return True if an object was added and deleted unread since the last call."""
         unseen, self._is_unseen = self._is_unseen, False
         return unseen
 
@@ -255,10 +252,7 @@ class Follower:
         return tuple(name for name in self._types if CLASS_OF[name].lower() in change.classes)
 
     def _may_be_unseen(self, change: TouchedEntry) -> bool:
-        """Return True if a deleted entry was never read.
-
-        It may have been a watched object.
-        """
+        """Return True if a deleted entry was never read and may have been watched."""
         if not change.gone or self._mirror.get(change.key) is not None:
             return False
         return not change.classes or any(CLASS_OF[name].lower() in change.classes for name in self._types)
@@ -321,7 +315,7 @@ class Follower:
     def _find_moved(self, touched: Iterable[TouchedEntry]) -> list[str]:
         """Return the entries below which objects may have changed without a hint.
 
-        These objects may have new names or attributes.
+        Such objects may have new names or attributes.
         """
         keys: dict[str, None] = {}
         for change in touched:

@@ -182,8 +182,8 @@ class Watch(Closeable):
     def commit(self) -> None:
         """Acknowledge every change returned so far: no later watch returns it again.
 
-        It may be called after each change or after many, from any thread. Without a state file it does
-        nothing. Changes committed in the last second may be returned again after a power failure.
+        Call this after each change or after many, from any thread. Without a state file nothing happens.
+        Changes committed in the last second may be returned again after a power failure.
 
         Raises:
             OSError: the state cannot be written; then the changes are told again.
@@ -365,9 +365,7 @@ class Watch(Closeable):
 
 
 class _Doubts:
-    """Pending comparisons of objects.
-
-    They may have left the watched part of the directory.
+    """Pending comparisons of objects that may have left the watched part.
 
     Meanwhile the place does not change, so that the next watch compares, too.
     """

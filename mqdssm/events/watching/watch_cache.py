@@ -1,6 +1,6 @@
 """Last known state of a directory, compared with objects as they are read.
 
-It has no I/O.
+The cache has no I/O.
 """
 
 import json
@@ -104,10 +104,7 @@ class WatchCache:
 
 
 def seen_of(key: str, known_object: KnownObject | None) -> Seen | None:
-    """Return a recorded object in the form of a read one (decision W7).
-
-    It is reported again in this form.
-    """
+    """Return a recorded object in the form of a read one, as it is reported (W7)."""
     if known_object is None:
         return None
     return Seen(

@@ -109,9 +109,7 @@ def add_ldap(
 def make_attribute_change(
     type_name: str, name: str, old: Any, new: Any, whole: Mapping[str, Any]
 ) -> AttributeChange:
-    """Return the old and new value of an attribute (decision W5).
-
-    They have the form of the element.
+    """Return the old and new value of an attribute, in the form of the element (W5).
 
     Args:
         type_name: of the object.

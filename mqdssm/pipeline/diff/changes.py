@@ -167,7 +167,7 @@ class _Changes:
     def _find_occupants(self) -> None:
         """Find extra objects of B that have the DN of a missing one.
 
-        Such extra objects are changed, not deleted.
+        Extra objects of this kind are changed, not deleted.
         """
         dn_hashes = set()
         for difference in self._of(ObjectDifferenceKind.MISSING):

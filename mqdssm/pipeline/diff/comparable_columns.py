@@ -1,7 +1,7 @@
 """Types and columns that can be compared.
 
-Both sides have them, and no other column implies them.
-Other columns are listed with a reason, so that they are not taken as equal.
+A comparable column is on both sides, and no other column implies it. The others are listed with a reason, so
+that nobody takes them as equal.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -65,7 +65,7 @@ class Ground:
     Attributes:
         root: DN of the root of its tree; empty for MQIS tables.
         is_mqis: True for MQIS tables, in which NULL may mean that the value is unknown.
-        hides_sacls: True for a directory that shows SACLs to auditors alone, or an export of it.
+        hides_sacls: True for a directory that shows SACLs to auditors alone, and for its exports.
         names: GUID -> common GUID, for objects that have another GUID on the other side.
     """
 

@@ -177,7 +177,7 @@ class PartOptions:
     def is_private(self) -> bool:
         """True if only the owner can read the files.
 
-        That is always so for LDIF and type ``ldap``, as stored entries may hold password hashes.
+        Files of LDIF and of the type ``ldap`` are private, because stored entries may hold password hashes.
         """
         has_hashes = self.format == "ldif" or FRAME_TYPES[self.type_name].ldap_class is None
         return has_hashes or not self.readable
@@ -276,8 +276,8 @@ class ExportFile:
 def repeating(batch: pa.RecordBatch) -> list[str]:
     """Return the Parquet paths of the columns whose values repeat.
 
-    Such columns get a dictionary encoding.
-    A dictionary of values that are all different costs time and space. Lists and maps always get one.
+    Repeating columns get a dictionary encoding. A dictionary of values that are all different costs time and
+    space. Lists and maps always get one.
     """
     return [
         path

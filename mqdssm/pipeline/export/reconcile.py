@@ -343,7 +343,7 @@ _TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
 def columns_told(type_name: str) -> tuple[str, ...]:
     """Return the columns of a type that come from other objects.
 
-    These are the computer and referred objects.
+    The computer and referred objects are such others.
     """
     return tuple(name for name, row in FRAME_TYPES[type_name].rows.items() if _is_of_others(row))
 

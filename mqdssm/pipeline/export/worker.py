@@ -62,9 +62,7 @@ class ExportTask:
 
 @dataclass(frozen=True, slots=True)
 class ExportWork:
-    """Work items of an export as work for a runner.
-
-    This class is a `mqdssm.pipeline.runner.Work`.
+    """Work items of an export as a `mqdssm.pipeline.runner.Work`.
 
     Attributes:
         task: the export.

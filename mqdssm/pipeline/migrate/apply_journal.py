@@ -50,7 +50,7 @@ class JournalLine(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """True if the operation is done and no reference of it is left to be set."""
+        """True if the operation is done and all of its references are set."""
         return self.is_done and not self.attributes
 
     @classmethod

@@ -358,10 +358,7 @@ class _File:
         self._record(operation, self._without(recorded), lines)
 
     def _without(self, recorded: JournalLine) -> JournalLine:
-        """Add references without target to the line of a done operation.
-
-        Such references are retried.
-        """
+        """Add references without target to the line of a done operation, for a retry."""
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded
 

@@ -494,7 +494,7 @@ class Migrated(NamedTuple):
 
     Attributes:
         plan: what was to be done.
-        report: what became of it; None: the plan could not be applied (`MigrationPlan.refused`).
+        report: the outcomes; None: the plan could not be applied (`MigrationPlan.refused`).
     """
 
     plan: MigrationPlan

@@ -38,7 +38,7 @@ class Planned:
     """The rest of a plan: its operations, equal objects and sites.
 
     Attributes:
-        folder: of it.
+        folder: of the plan.
         files: its operations, and what is equal.
         sites: GUID in the source -> site.
     """

@@ -42,7 +42,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
 
     Args:
         plan: the plan.
-        folder: of it.
+        folder: of the plan.
         to: a new or empty folder.
 
     Returns:

@@ -135,12 +135,10 @@ class MigrationSource:
         return source_engine(kind, on, workers, has_database=self.files is None)
 
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
-        """Yield notes about parts of the source that MQIS does not have.
-
-        Such parts are not read.
+        """Yield notes about parts of the source that MQIS lacks, which are not read.
 
         Args:
-            tables: of it.
+            tables: of the source.
         """
         folder = None if self.files is None else Path(self.request.source)
         return left_out(folder, tables, self.mapping)

@@ -49,7 +49,7 @@ def counted(watch: Watch | None, activity: str, total: int | None, count: Count)
     Args:
         watch: is told; None: nobody looks, and nothing is counted.
         activity: is done.
-        total: how much of it there is.
+        total: amount of work.
         count: how much was done.
     """
     if watch is None:

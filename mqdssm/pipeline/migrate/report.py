@@ -230,7 +230,7 @@ def tables_of(
         file_results: what was.
         verified: what was read back.
         remaining: table and row of what was not tried.
-        changing: the same of rows that lost what was equal, but had something else to be changed.
+        changing: table and row of what lost equal values, but had other values to be changed.
     """
     refused = _rows(operation for file in file_results for operation in (*file.refused, *file.dangling))
     all_lost = [lost_object for file in verified for lost_object in file.lost]
@@ -273,7 +273,7 @@ def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
 
 
 class Reject(NamedTuple):
-    """A row that was not carried over, or not all of it.
+    """A row that was not carried over, or not whole.
 
     Attributes:
         table: that it is in.
@@ -326,7 +326,7 @@ def places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
 
     Args:
         plan: the plan.
-        folder: of it.
+        folder: of the plan.
     """
     operations = (operation for file in plan.files for operation in read_operations(folder / file.path))
     return {

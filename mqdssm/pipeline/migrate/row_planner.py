@@ -126,7 +126,7 @@ class RowPlanner:
 
         Args:
             part: the file.
-            number: of it among all.
+            number: of the file among all.
 
         Raises:
             DirectoryError: the target cannot be asked.

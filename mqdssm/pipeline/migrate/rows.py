@@ -51,7 +51,7 @@ _FINDS: Final = frozenset({"Identifier", "SecurityIdentifier"})
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Reason for refusing a row, or a cell of it.
+    """Reason for refusing a row, or one of its cells.
 
     Attributes:
         attribute: the column, or the specification's attribute; empty for the whole row.

@@ -139,7 +139,7 @@ def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None
 def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
     """Yield groups of rows of User that have one SID after mapping.
 
-    One of them may have had that SID before.
+    One row of a group may have had that SID before.
     """
     table = MQIS_TABLES["User"]
     keys = keys_in(folder, [table], ["name"])

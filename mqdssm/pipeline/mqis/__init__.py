@@ -1,4 +1,4 @@
 """Sources of the tables of MQIS: a folder of files, or a database over JDBC.
 
-Both are read into cells as text (`mqdssm.tables.mqis`), so that later steps know only that form.
+Cells are read as text (`mqdssm.tables.mqis`) from both, so that later steps know only that form.
 """

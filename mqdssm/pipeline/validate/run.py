@@ -204,8 +204,8 @@ def validation(
         own: further rules. Spark evaluates all of Spark SQL in them, the local engine only a part.
         off: ids of rules that are switched off, for the summary.
         now: moment by which certificates are judged; None is the present one.
-        engine: ``local``, ``spark`` or ``auto``. Auto means Spark where a master, a setting or a shared
-            folder of it is given, or the program has an active session. Otherwise it means Spark for more
+        engine: ``local``, ``spark`` or ``auto``. Auto means Spark where its master, a setting or its shared
+            folder is given, or the program has an active session. Otherwise it means Spark for more
             than `LOCAL_OBJECTS_MAX` objects, if Spark is installed.
         workers: processes of the local engine.
         on: where Spark runs.

@@ -63,7 +63,7 @@ def translate(text: str, types: Types) -> TranslatedExpression:
         types: columns and their types.
 
     Raises:
-        Untranslatable: a part of it may have another meaning in Arrow.
+        Untranslatable: a part may have another meaning in Arrow.
         ValueError: it cannot be parsed.
     """
     return _made(parsed(text).tree, types)

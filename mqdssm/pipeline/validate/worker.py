@@ -84,7 +84,7 @@ def check_translated(rule: Rule, types: Iterable[str], sets: Mapping[str, Datase
     """Check that workers can evaluate a rule.
 
     Raises:
-        Untranslatable: Arrow cannot evaluate a part of it.
+        Untranslatable: Arrow cannot evaluate a part.
     """
     for name in types:
         _try(rule, sets[name], sets)

@@ -128,7 +128,7 @@ class _Work:
     def try_again(self) -> None:
         """Write entries whose parents came after them.
 
-        Such entries are tried repeatedly while there is progress.
+        The entries are tried repeatedly while there is progress.
         """
         while self._orphans:
             orphans, self._orphans = self._orphans, []

@@ -341,7 +341,7 @@ class ChangeApplier:
     ) -> list[ChangeInFlight]:
         """Send requests; return deletions that failed.
 
-        They failed because the entries have others below them.
+        A deletion fails if the entry has others below it.
         """
         non_leaves: list[ChangeInFlight] = []
         if requests == []:

@@ -274,7 +274,7 @@ class Planner:
     def _references(self, object_type: ObjectType, properties: Properties) -> Values:
         """Return the DNs of referenced objects.
 
-        Those of missing objects are stand-ins (decision R54).
+        Stand-ins take the place of missing objects (decision R54).
         """
         values: Values = {}
         for reference, guids in references_of(object_type, properties.items()):
@@ -293,10 +293,7 @@ class Planner:
         )
 
     def _parents(self, change: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
-        """Add missing entries above an object.
-
-        They are its computer, and a placeholder of its machine.
-        """
+        """Add missing entries above an object: its computer, and a stand-in machine."""
         if not place.computer:
             return
         computers = self._view.computers
@@ -426,7 +423,7 @@ class Planner:
     ) -> None:
         """Write a tombstone.
 
-        It has the path name if objects wait for that name (decision R53).
+        The tombstone has the path name if objects wait for that name (decision R53).
         """
         stored_entry, grave = entries
         properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, change.scope))
@@ -465,10 +462,7 @@ def request(
     attributes: Mapping[str, Sequence[bytes]],
     stored_entry: StoredEntry | None = None,
 ) -> ChangeInFlight:
-    """Return a request of a change.
-
-    Its condition is that the entry is as it was read.
-    """
+    """Return a request of a change, on condition that the entry is as it was read."""
     item = Item(row=change.row, action=action, dn=dn, attributes=attributes)
     return ChangeInFlight(item=item, condition=None if stored_entry is None else stored_entry.unchanged)
 

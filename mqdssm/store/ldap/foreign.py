@@ -1,6 +1,6 @@
 """Changes of other programs: objects that do not match their digest (R112).
 
-Their properties differ from those whose digest is stored.
+Somebody changed their properties after the digest was stored.
 
 slapd gives each write an entryCSN. The search lists and reads entries written since the last one, also by
 this server. An object whose digest does not match its properties was changed by another program. A write may
@@ -133,7 +133,7 @@ class ForeignChanges:
     def _written(self, seen: str) -> str:
         """Write the version handled so far, return the version of that write.
 
-        It is empty if there is none.
+        The result is empty if there is none.
         """
         try:
             self._session.modify(self._reader.places.server, {SEEN: (seen.encode(),)})

@@ -126,7 +126,7 @@ class LocalChanges:
     def has_queues(self, machine: StoredEntry) -> bool:
         """Return True if a machine has queues of its partition.
 
-        They are below it by name, or refer to it by PROPID_Q_QMID.
+        A queue of the machine is below it by name, or refers to it by PROPID_Q_QMID.
         """
         if machine.numbers is None:
             return False

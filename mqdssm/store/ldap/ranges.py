@@ -47,9 +47,7 @@ _PROBED_BUCKETS_MAX: Final = 2048
 
 
 def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
-    """Return a filter for a range of numbers.
-
-    It selects by buckets; without buckets by the partition.
+    """Return a filter for a range of numbers, by buckets or else by the partition.
 
     The filter also finds entries of the buckets whose number is in none of them: these are damaged (R110).
     """
@@ -144,7 +142,7 @@ class NumberSearches:
     def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
         """Yield the entries of a range of millions of numbers.
 
-        It searches for the numbers in use first.
+        Numbers in use are searched for first.
         """
         search_filter = range_filter(partition, first, last)
         numbers = sorted(

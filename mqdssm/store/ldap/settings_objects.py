@@ -121,7 +121,7 @@ class SettingsObjects:
     def mend(self) -> None:
         """Update the settings objects after a crash.
 
-        These are the ones of all servers, and of all machines that have any.
+        Settings of all servers are updated, and of all machines that have any.
 
         Raises:
             DirectoryNotConnected: the directory cannot be reached.

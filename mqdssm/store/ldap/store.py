@@ -77,7 +77,7 @@ _HINT: Final = (
 class LdapStore(Closeable):
     """Directory of a replicating server (decisions R50 to R55).
 
-    It is a `mqdssm.store.performer.Store`.
+    `mqdssm.store.performer.Store` is its protocol.
 
     Example:
         >>> with LdapStore.open(options) as store:  # doctest: +SKIP
@@ -247,9 +247,9 @@ class LdapStore(Closeable):
         return status
 
     def _repeat(self, partition: Guid, number: SequenceNumber) -> int:
-        """Repeat the follow-up work of an authority's last change (R97, R103).
+        """Repeat the work on names and references after an authority's last change.
 
-        This is the work on names and references.
+        See decisions R97 and R103.
 
         Returns:
             MQ_OK; else why it could not be done.

@@ -179,10 +179,7 @@ class DirectoryView:
         ]
 
     def numbered(self, number: int) -> StoredEntry | None:
-        """Return the object or tombstone with a number of the partition.
-
-        It is one of those that were read.
-        """
+        """Return the read object or tombstone with a number of the partition."""
         entries = (*self.objects.values(), *self.tombstones.values())
         return next(
             (stored_entry for stored_entry in entries if stored_entry.number_in(self.partition) == number),

@@ -29,10 +29,7 @@ def result(
 
 
 def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
-    """Encode a SearchResultDone.
-
-    It has the control of [RFC2696] unless `cookie` is None.
-    """
+    """Encode a SearchResultDone, with the control of [RFC2696] if there is a cookie."""
     return result(number, SEARCH_DONE, code, controls=b"" if cookie is None else _paging(cookie))
 
 

@@ -111,9 +111,7 @@ def check_writable(attribute: str) -> None:
 
 
 def new_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
-    """Return the attributes of a new entry.
-
-    They are the given ones, and the values of its RDN.
+    """Return the attributes of a new entry: the given ones, and values of its RDN.
 
     Raises:
         LdapRefusal: the entry would break the schema.

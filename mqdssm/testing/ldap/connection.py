@@ -53,10 +53,7 @@ class SimulatedConnection:
 
 
 def open_session(directory: SimulatedDirectory) -> Session:
-    """Return a connected session with a simulated directory.
-
-    It may write to replicated directories.
-    """
+    """Return a connected session with a simulated directory, also a replicated one."""
 
     def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)

@@ -1,6 +1,4 @@
-"""A simulated directory in memory (decision R146).
-
-It answers LDAP requests as slapd does.
+"""A simulated directory in memory, which answers as slapd does (decision R146).
 
 `SimulatedDirectory` is the server and its disk: it outlives connections and crashes. It behaves like
 the slapd of `mqdssm.testing.openldap`: schema of MSMQ, unique objectGUIDs, a bound administrator.
@@ -51,10 +49,7 @@ _FULL: Final = "txn_commit failed"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Answer to a search.
-
-    It has encoded entries, the result code and the cookie of the next page.
-    """
+    """Answer to a search: entries, result code and cookie of the next page."""
 
     entries: list[bytes]
     code: int = LdapCode.SUCCESS
@@ -293,9 +288,9 @@ class SimulatedDirectory:
         self.disk.write(change)
 
     def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
-        """Set the operational attributes of a write ([RFC4512] 3.4).
+        """Set the operational attributes of a write: time, user and entryCSN.
 
-        They are time, user and entryCSN.
+        See [RFC4512] 3.4.
         """
         self._count += 1
         when, microseconds = _time_texts(self._now())
@@ -331,9 +326,9 @@ def _schema() -> dict[str, list[bytes]]:
 
 
 def _check_controls(request: LdapRequest) -> None:
-    """Raise LdapRefusal for a bad critical control ([RFC4511] 4.1.11).
+    """Raise LdapRefusal for a critical control that is unknown or unsuitable.
 
-    It is unknown or unsuitable.
+    See [RFC4511] 4.1.11.
     """
     for control in request.controls:
         means_nothing = control.oid == requests.PAGED_RESULTS_OID and request.tag != requests.SEARCH_REQUEST

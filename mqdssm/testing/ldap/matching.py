@@ -29,7 +29,7 @@ _BOUNDS: Final[Mapping[type, Callable[[Normal, Normal], bool]]] = {
 def test_of(node: filters.LdapFilter) -> Test:
     """Return a function that tests entries.
 
-    Its result is True, False, or None if the filter is undefined.
+    The function returns True, False, or None if the filter is undefined.
     """
     match node:
         case filters.And(operands):

@@ -52,9 +52,9 @@ class TreeEntry:
         return normalized_values
 
     def encoded(self, selection: tuple[str, ...]) -> bytes:
-        """Return name and selected attributes, encoded ([RFC4511] 4.5.2).
+        """Return name and selected attributes, encoded for a SearchResultEntry.
 
-        They are encoded for a SearchResultEntry.
+        See [RFC4511] 4.5.2.
         """
         octets = self._encoded.get(selection)
         if octets is None:
@@ -149,10 +149,7 @@ class EntryTree:
             del self._index[slot][entry.number]
 
     def within(self, base: TreeEntry, scope: SearchScope, search_filter: LdapFilter) -> list[TreeEntry]:
-        """Return the entries of a scope that may match a filter.
-
-        They are in the order of their numbers.
-        """
+        """Return the entries of a scope that may match a filter, in order of number."""
         if scope is SearchScope.BASE:
             return [base]
         candidates = self._candidates(search_filter)

@@ -1,4 +1,4 @@
-"""Directory store in memory, for tests and the simulation.
+"""Directory store in memory, with the crash behaviour of a disk.
 
-It is fast, and has the crash behaviour of a disk.
+Tests and the simulation use it.
 """

@@ -62,9 +62,9 @@ class NumberIndex(Generic[T]):
         return numbers[-1] if numbers else 0
 
     def between(self, after: int, up_to: int) -> Iterator[tuple[int, tuple[T, ...]]]:
-        """Yield numbers above `after`, up to `up_to`, with entries.
+        """Yield numbers above `after`, up to `up_to`, ascending, with entries.
 
-        They are ascending. Nothing may change meanwhile.
+        Nothing may change meanwhile.
         """
         numbers, entries = self._numbers, self._entries
         for place in range(bisect_right(numbers, after), len(numbers)):

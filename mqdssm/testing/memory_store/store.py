@@ -1,6 +1,6 @@
-"""A store in memory, for simulations.
+"""A store in memory, with the crash behaviour of a disk.
 
-It is fast, and has the crash behaviour of a disk.
+Simulations use it.
 
 An operation of several steps has several writes, each of which may be the last one before a crash
 (`mqdssm.testing.memory_store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a
@@ -459,7 +459,7 @@ def _of_type(shelf: PartitionTable, identifier: Guid | None, object_type: Object
 def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
     """Return the outcome of a change of a missing object.
 
-    It is MQ_OK if the object's tombstone has the number.
+    The outcome is MQ_OK if the object's tombstone has the number.
     """
     if identifier is None or _number_of(shelf, identifier) < number:
         return _NOT_FOUND

@@ -1,6 +1,6 @@
 """Tables of a directory in memory, as on a disk.
 
-They hold objects, tombstones, state, and their indexes.
+Objects, tombstones, state, and their indexes have a table each.
 
 Each public method of `StoredTables` that writes is one durable write: it is done in full or not at all.
 """
@@ -171,9 +171,9 @@ class StoredTables:
         return self.shelves.get(partition_id, _EMPTY)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
-        """Return the objects of a type with a path name.
+        """Return the objects of a type with a path name, in any case and partition.
 
-        They are found in any case and partition. Empty if there are none.
+        The result is empty if there are none.
         """
         return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 

@@ -1,7 +1,4 @@
-"""Faults at random times.
-
-They are crashes, network cuts, and hardships of one server at a time.
-"""
+"""Faults at random times: crashes, network cuts, hardships of one server."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -107,10 +104,7 @@ class Chaos:
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
     def _damage_somebody(self) -> None:
-        """Make the number of an entry unreadable, as another program may.
-
-        It is mended after a random time.
-        """
+        """Make the number of an entry unreadable for a while, as other programs may."""
         server = self._somebody()
         partitions = list(server.persisted) if server is not None else []
         if server is None or not partitions:

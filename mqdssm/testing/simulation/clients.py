@@ -178,10 +178,7 @@ class SimulatedClients:
         return entry.object_type is not ObjectType.MACHINE or not service
 
     def _named(self, entry: NumberedChange) -> dict[str, object]:
-        """Return arguments that name an object.
-
-        They have its path name, if it has one, or its identifier.
-        """
+        """Return arguments that name an object, by path name or else by identifier."""
         if entry.path and self._rng.one_in(2):
             path = entry.path.upper() if self._rng.one_in(4) else entry.path
             return {"path_name": path}

@@ -71,10 +71,7 @@ def main(seeds: int, first: int, *, verbose: bool) -> int:
 
 
 def _prepare_process() -> None:
-    """Prepare a process of the pool.
-
-    It has no log and faster records, and the garbage collector runs seldom.
-    """
+    """Prepare a process of the pool: no log, faster records, rare collections."""
     _silence_log()
     speed_up_records()
     gc.freeze()

@@ -1,6 +1,6 @@
 """Entries that another program has damaged (decision R83).
 
-Their numbers are unreadable until they are mended.
+Numbers of damaged entries are unreadable until they are mended.
 
 The store itself keeps the intact entries, for the checks; only operations of the server fail.
 """
@@ -112,10 +112,7 @@ class Damage:
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
     def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
-        """Replace the highest number in a `Recovered` result if it is damaged.
-
-        It is the number of a damaged entry.
-        """
+        """Replace the highest number in a `Recovered` result by that of a damaged entry."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
         hidden = {entry.number for entry in self._in(operation.partition_id)}

@@ -101,7 +101,7 @@ class DeliveryChecks:
     def _new(self) -> Iterator[tuple[Guid, int, int]]:
         """Yield the changed partitions, each with two numbers.
 
-        These are the number before its first change, and its last number.
+        The two are the number before the first change, and the last number.
         """
         for partition in self._world.ledger.partitions.values():
             numbers = [entry.number for entry in partition.entries.values() if entry.at >= self._begun]
@@ -112,10 +112,7 @@ class DeliveryChecks:
         return self._world.schedule.now - self._begun > _late(seconds)
 
     def _check_neighbors(self, server: SimulatedServer) -> None:
-        """Check that a server announces numbers to its neighbours.
-
-        Its BSCs have to acknowledge in time.
-        """
+        """Check that a server announces numbers, and that its BSCs acknowledge in time."""
         settings = server.settings
         for (is_bsc, name), neighbor in server.neighbors.items():
             timer_s = settings.intrasite_s if is_bsc else settings.intersite_s
@@ -153,7 +150,7 @@ class DeliveryChecks:
     def _check_purging(self, server: SimulatedServer, partition_id: Guid, before: int, last: int) -> None:
         """Check that a server has purged what it may (3.1.7.2.9).
 
-        It purges once for each interval of numbers.
+        Servers purge once for each interval of numbers.
         """
         settings = server.settings
         tried_at = last - settings.purge_interval
@@ -167,10 +164,7 @@ class DeliveryChecks:
             raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
 
     def _allowed(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
-        """Return the number up to which a server was allowed to purge.
-
-        It is the number when the checks began.
-        """
+        """Return the number up to which a server might purge when the checks began."""
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
             return int(saved.allowed_purge)

@@ -1,6 +1,6 @@
 """Simulated failures of store operations (decisions R66, R83).
 
-They come after all, a part or none of the work.
+An operation fails after all, a part or none of its work.
 
 A directory may be full, or another program may have damaged entries. Earlier writes of the operation stay.
 """

@@ -27,10 +27,7 @@ _IDENTIFYING: Final = frozenset(IDENTIFIERS.values())
 
 @dataclass(frozen=True, slots=True)
 class PartitionCopy:
-    """Contents of a partition in a store.
-
-    They are objects, and numbers of deletions, by identifier.
-    """
+    """Contents of a partition in a store: objects and deletions, by identifier."""
 
     objects: Mapping[Guid, DirectoryChange]
     deletions: Mapping[Guid, int]
@@ -79,10 +76,7 @@ def members(world: World) -> list[SimulatedServer]:
 
 
 def is_member(world: World, server: SimulatedServer) -> bool:
-    """Return True if a server belongs to the enterprise.
-
-    Its site and machine objects decide.
-    """
+    """Return True if a server's site and machine belong to the enterprise."""
     site = world.ledger.partitions.get(server.settings.site_id)
     if site is None or site.dead or world.is_foul(server):
         return False
@@ -256,7 +250,7 @@ def _name(change: DirectoryChange) -> str:
 def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
     """Return a difference in neighbours (decision R36).
 
-    They are other primary controllers and own backup controllers.
+    Neighbours are the other primary controllers and the own backup controllers.
     """
     owners = {other.settings.site_id: other for other in servers if other.owns(other.settings.site_id)}
     for site_id, server in owners.items():
@@ -275,10 +269,7 @@ def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
 
 
 def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
-    """Return the names of a server's PSC and BSC neighbours.
-
-    Those of a hostile server are left out.
-    """
+    """Return the names of a server's PSC and BSC neighbours, without a hostile one."""
     names: tuple[set[str], set[str]] = (set(), set())
     for (is_bsc, name), neighbor in server.neighbors.items():
         if name in expected or not world.is_foul_neighbor(neighbor):

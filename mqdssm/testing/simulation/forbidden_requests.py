@@ -36,9 +36,9 @@ class ForbiddenRequests:
         self._rng = SeededRandom("trespassers", world.options.seed)
 
     def run(self) -> None:
-        """Send a forbidden request now, and again after random times.
+        """Send a forbidden request now, and again while clients are busy.
 
-        This goes on as long as clients are busy.
+        The times in between are random.
         """
         if not self._world.options.fault_options.trespassed or not self._clients.busy:
             return
@@ -130,7 +130,7 @@ class ForbiddenRequests:
     def _ask_for_nothing(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Send a request that cannot be carried out.
 
-        It has the wrong partition, an unknown partition, or an unknown or missing object.
+        The partition is wrong or unknown, or the object unknown or missing.
         """
         machine = machine_properties(PEC_PARTITION_ID, 0)
         match self._rng.below(4):

@@ -127,10 +127,7 @@ class ForeignWriters:
         )
 
     def mend(self) -> None:
-        """Let the operator synchronize replicas that another program changed.
-
-        These are replicas with differences.
-        """
+        """Let the operator synchronize replicas that another program made different."""
         if not self._world.options.fault_options.foreign_every_s:
             return
         for partition in self._world.ledger.partitions.values():

@@ -1,6 +1,4 @@
-"""Messages of a hostile server (decisions R105, R107).
-
-They have false values in any field.
+"""Messages of a hostile server, with false values in any field (R105, R107).
 
 A false value has the type of its field, so that the message can be decoded.
 """
@@ -60,7 +58,7 @@ def claim_story(
 ) -> tuple[msg.ReplicationMessage, ...]:
     """Return messages of a false story.
 
-    They claim newer changes, then a needed full synchronization, then no objects.
+    The story: newer changes, then a full synchronization is needed, then there are no objects.
     """
     numbers = msg.PartitionSeqNumbers(
         partition_id=partition_id, last_seq_number=number, purged_seq_number=number
@@ -273,10 +271,7 @@ class HostileMessages:
     # -- requests that no server may carry out
 
     def _wanted(self) -> msg.DirectoryChange:
-        """Return a change of other servers' roles, names or keys.
-
-        It must be refused in any case.
-        """
+        """Return a change of other servers' roles, names or keys, to be refused."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
         sites = [site for site in enterprise.live(ObjectType.SITE) if not partitions[site.identifier].foul]
@@ -299,10 +294,7 @@ class HostileMessages:
         return [machine for machine in machines if machine is not None]
 
     def _about_server(self, machine: NumberedChange) -> msg.DirectoryChange:
-        """Return a change that concerns a directory server.
-
-        It changes the server's role, key or name, or deletes its machine.
-        """
+        """Return a change of a directory server's role, key, name or existence."""
         home = next(
             partition
             for partition in self._world.ledger.partitions.values()

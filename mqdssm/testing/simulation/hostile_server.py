@@ -1,6 +1,6 @@
 """A hostile server (decision R107).
 
-Its signatures are valid, but any field of its messages may be false.
+Any field of its messages may be false, but the signatures are valid.
 
 It may harm the partitions that it owns and the servers of its site. All other partitions and servers are
 checked.
@@ -27,7 +27,7 @@ _PRIORITY: Final = 3
 class HostileServer:
     """A random server that turns hostile.
 
-    It is never the PEC, on which all other servers depend.
+    The PEC is never chosen, because all other servers depend on it.
 
     Args:
         world: the enterprise.
@@ -47,7 +47,7 @@ class HostileServer:
     def begin(self) -> None:
         """Choose the hostile server, if the options ask for one.
 
-        It sends lies until the run ends.
+        The chosen server sends lies until the run ends.
         """
         world = self._world
         servers = [controller for controller in self._registry.controllers() if controller is not world.pec]

@@ -42,10 +42,7 @@ CONTROLLER: Final = int(Service.PSC | Service.PEC)
 
 
 def content_of(object_type: ObjectType, properties: Properties) -> Content:
-    """Return the properties that must be equal in all replicas.
-
-    These are all but the identifier.
-    """
+    """Return the properties that must be equal in all replicas: all but Identifier."""
     identifier = IDENTIFIERS[object_type]
     return {propid: value for propid, value in properties if propid != identifier}
 

@@ -92,9 +92,9 @@ class Losses:
     # -- primary controllers
 
     def are_known(self, site_id: Guid) -> bool:
-        """Return True if others have complete copies of a site's partitions.
+        """Return True if all others have whole copies of a site's partitions.
 
-        These are the partitions that the site's controller owns. All other servers have to have them.
+        A site's partitions are those that its controller owns.
         """
         owner = self._registry.owner(site_id)
         other_controllers = [
@@ -106,10 +106,7 @@ class Losses:
         )
 
     def restore_primary(self, site_id: Guid) -> Task:
-        """Start a primary controller with an old copy of its directory.
-
-        It has the setting `restored`.
-        """
+        """Start a primary controller with an old directory, and the setting `restored`."""
         server = self._registry.owner(site_id)
         if not all(map(server.is_whole, server.persisted)):
             return
@@ -224,9 +221,9 @@ class Losses:
     # -- taking over
 
     def furthest(self, site_id: Guid) -> SimulatedServer | None:
-        """Return the site's backup controller with the highest number.
+        """Return the site's complete backup controller with the highest number.
 
-        It has to be complete. None if there is none.
+        None if there is none.
         """
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
@@ -257,7 +254,7 @@ class Losses:
     def sites_that_are_back(self) -> list[PartitionLedger]:
         """Return removed sites that exist again.
 
-        Their removal was lost with the authority.
+        Such a removal was lost with the authority.
         """
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         live = {entry.identifier for entry in enterprise.live()}
@@ -269,10 +266,7 @@ class Losses:
         ]
 
     def bring_back(self, site: PartitionLedger) -> Task:
-        """Restart the controller of a removed site.
-
-        It is needed to remove the site again.
-        """
+        """Restart the controller of a removed site, to remove the site again."""
         server = self._registry.owner(site.partition_id)
         site.dead = False
         site.loosen(0)
@@ -283,8 +277,8 @@ class Losses:
     def heirs(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers that may take over from their site's controller.
 
-        They have everything that it owns. With `takeover_half` they may lack something that the PEC has, and
-        must know the PEC.
+        An heir has everything that the controller owns. With `takeover_half` an heir may lack something that
+        the PEC has, and must know the PEC.
         """
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
@@ -311,7 +305,7 @@ class Losses:
     def name_pec(self) -> None:
         """From now on, give servers the name of the current PEC.
 
-        They are servers that follow a lost or renamed PEC.
+        The servers are those that follow a lost or renamed PEC.
 
         They would accept this from no server but their own PEC (decision R107).
         """

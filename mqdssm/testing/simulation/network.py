@@ -1,6 +1,6 @@
 """Delivery of express messages between servers, with faults.
 
-It is as in Message Queuing ([MC-MQDSRP] 2.1).
+Delivery follows Message Queuing ([MC-MQDSRP] 2.1).
 
 A message waits with its sender while its destination cannot be reached, and is lost when the sender stops.
 When its time to reach the queue runs out, or the destination refuses it, a negative acknowledgement comes

@@ -1,6 +1,6 @@
 """Options of a run, which follow from its seed.
 
-They concern enterprise, settings, workload and faults.
+Enterprise, settings, workload and faults are options.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""Foreign servers with settings of several versions.
-
-They propagate changes as Windows does.
-"""
+"""Foreign servers with settings of several versions, which propagate as Windows."""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -77,9 +74,9 @@ class WindowsEngine:
             self._updates.popitem(last=False)
 
     def _look_at(self, operation: Operation) -> None:
-        """Remember the properties that an operation sets.
+        """Remember the properties that an authority's operation sets.
 
-        It runs at an authority, or at a PSC that forwards changes.
+        A PSC that forwards changes is observed, too.
         """
         if isinstance(operation, UpdateObject):
             self._remember(operation.partition_id, operation.seq_number, operation.properties)

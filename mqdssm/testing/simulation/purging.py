@@ -42,7 +42,7 @@ class PurgeRules:
     def reached(self, server: SimulatedServer, partition_id: Guid, last: int) -> None:
         """Record the highest number that a server has ever reached.
 
-        It stays even if the server loses its directory later.
+        The number stays even if the server loses its directory later.
         """
         key = (server.index, partition_id)
         self._furthest[key] = max(last, self._furthest.get(key, 0))

@@ -26,7 +26,7 @@ _REPLAYED: Final = 20
 class QueueManagers(FaultyNetwork, InProcessNetwork):
     """Network of hosts in simulated time.
 
-    It is used like `mqdssm.testing.simulation.network.SimulatedNetwork`.
+    The interface is that of `mqdssm.testing.simulation.network.SimulatedNetwork`.
 
     Args:
         schedule: the time.
@@ -84,7 +84,7 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
     def deliver(self, source: LocalQueueManager, queued: QueuedMessage) -> DeliveryState:
         """Deliver a message to the machine of its address.
 
-        It is refused if the machine cannot be reached.
+        A machine that cannot be reached refuses messages.
         """
         if self._side and self._is_held_up(source, queued.address):
             return DeliveryState.REFUSED

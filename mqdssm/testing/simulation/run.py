@@ -1,7 +1,4 @@
-"""One run of an enterprise.
-
-It is installed, works with faults, and must be consistent soon after they end.
-"""
+"""One run of an enterprise: installation, work with faults, consistency after."""
 
 import traceback
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """A simulated directory server, with crashes and restarts.
 
-It has a real engine and a store.
+The engine is a real one, and so is the store.
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ Given: TypeAlias = ops.CreateObject | ops.UpdateObject | ops.DeleteObject
 class SimulatedEngine(Engine, Protocol):
     """Interface of an engine.
 
-    It is `mqdssm.engines.replication.engine.ReplicationEngine`, or a mutant.
+    `mqdssm.engines.replication.engine.ReplicationEngine` has this interface, and so have mutants.
     """
 
     def step(self, event: Event, now: float) -> list[Action]:
@@ -189,10 +189,7 @@ class SimulatedServer:
         return self._engine is not None and not self._waits
 
     def owns(self, partition_id: Guid) -> bool:
-        """Return True if the server is the authority of a partition.
-
-        Its store decides.
-        """
+        """Return True if the server's store says that it owns a partition."""
         saved = self.persisted.get(partition_id)
         return saved is not None and saved.owned
 
@@ -210,18 +207,12 @@ class SimulatedServer:
         return saved is not None and saved.purge_state is PurgeState.NORMAL
 
     def was_whole(self, partition_id: Guid) -> bool:
-        """Return True if a copy was whole since it was begun (decision R140).
-
-        It is the server's copy of a partition.
-        """
+        """Return True if the server's copy of a partition was ever whole (R140)."""
         saved = self.persisted.get(partition_id)
         return saved is not None and not saved.is_new
 
     def reached(self, partition_id: Guid) -> int:
-        """Return the server's LastSeqNumber of a partition.
-
-        It comes from the server's store. 0 if there is no partition.
-        """
+        """Return LastSeqNumber of a partition in the server's store; 0 without one."""
         saved = self.persisted.get(partition_id)
         return 0 if saved is None else int(saved.last)
 
@@ -451,10 +442,7 @@ class SimulatedServer:
         self._world.schedule.after(before, do)
 
     def _fail(self, operation: Operation) -> Result:
-        """Let an operation fail (decisions R66, R83).
-
-        It fails after all, a part or none of its work.
-        """
+        """Let an operation fail after all, a part or none of its work (R66, R83)."""
         result = fail(self.store, operation, self._rng, lambda: self._world.torn(self, operation))
         result = self.damage.doubt(operation, result)
         if self._world.trace is not None:

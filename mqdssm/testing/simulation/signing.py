@@ -42,9 +42,9 @@ def content_of(message: Message) -> Content:
 
 @cache
 def key_of(index: int) -> PrivateKey:
-    """Return the private key of a server.
+    """Return the private key of a server, equal in all runs of a process.
 
-    It is equal in all runs of a process, since generating keys is slow.
+    Generating keys is slow.
     """
     del index
     return PrivateKey.generate(KEY_BITS_MIN)
@@ -153,10 +153,7 @@ class MessageForger:
         return data[:at] + bytes((data[at] ^ (1 << self._rng.below(8)),)) + data[at + 1 :]
 
     def forged(self, message: Message) -> Message:
-        """Return a copy of a message, signed with the intruder's key.
-
-        It is in its sender's name.
-        """
+        """Return a copy of a message in its sender's name, with the intruder's signature."""
         self._count("forged messages")
         identifier = MessageId(message.identifier.source, message.identifier.number + _FORGED)
         bare = replace(message, identifier=identifier, signature=b"")

@@ -221,7 +221,7 @@ class StepChecks:
     ) -> ops.ObjectRead:
         """Read an object of a partition from a server's store.
 
-        Its GUID may also be in another partition.
+        An object of another partition may have the same GUID.
         """
         result = server.store.read(object_type, identifier, partition_id)
         if not isinstance(result, ops.ObjectRead):
@@ -250,9 +250,7 @@ class StepChecks:
     def check_object(
         self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange
     ) -> None:
-        """Check that an object is equal to the authority's object.
-
-        They have the same number. The object is in a store.
+        """Check that a stored object equals the authority's object of the same number.
 
         Raises:
             Violation: it is not.

@@ -35,7 +35,7 @@ _STATE: Final = frozenset({ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighb
 def crash_after(moments: int) -> Callable[[Moment], None]:
     """Return a call-back for each moment before and after a write.
 
-    It raises `Crash` at one moment.
+    At one of these moments the call-back raises `Crash`.
 
     Args:
         moments: number of moments that pass first; there are two for each write.
@@ -52,9 +52,7 @@ def crash_after(moments: int) -> Callable[[Moment], None]:
 
 
 class SimulatedStore(ABC):
-    """Store for an engine's operations that may lose power (decision R15).
-
-    Its machine can lose its power in the middle of an operation.
+    """Store whose machine can lose its power in the middle of an operation (R15).
 
     The reads of the simulation's checks are cached until a write.
 
@@ -171,7 +169,7 @@ class DirectoryStore(SimulatedStore):
     def open(self) -> LdapStore:
         """Open a store with a session of its own.
 
-        Its containers exist after the first time.
+        The first opening makes the containers.
         """
         session = open_session(self.directory)
         session.read_back = ReadBack(settle_s=0, limit_s=0)
@@ -185,9 +183,9 @@ def everything(
     up_to: SequenceNumber = MAX,
     enterprise_scope: bool = False,
 ) -> ops.LookupChanges:
-    """Return a look-up of all objects and tombstones of a partition.
+    """Return a look-up of a partition's objects and tombstones.
 
-    It may be limited to a range of numbers.
+    A range of numbers may limit the look-up.
     """
     return ops.LookupChanges(
         partition_id=partition_id,
@@ -202,9 +200,9 @@ def everything(
 def changes_of(
     store: SimulatedStore, partition_id: Guid, *, after: SequenceNumber = MIN, up_to: SequenceNumber = MAX
 ) -> tuple[DirectoryChange, ...]:
-    """Return all objects and tombstones of a partition as changes.
+    """Return a partition's objects and tombstones as changes.
 
-    They may be limited to a range of numbers.
+    A range of numbers may limit the changes.
     """
     result = store.look(everything(partition_id, after=after, up_to=up_to))
     return result.changes if isinstance(result, ops.ChangesFound) else ()

@@ -63,9 +63,7 @@ class AdministratorTask:
 
 
 class Administrator:
-    """Administrator who changes the topology.
-
-    One task runs, or a few tasks, at a time.
+    """Administrator who changes the topology by tasks, one or a few at a time.
 
     Args:
         world: the enterprise.
@@ -114,10 +112,7 @@ class Administrator:
         go()
 
     def run(self) -> None:
-        """Begin a random task unless enough are running.
-
-        This is repeated after a while, while `busy` is set.
-        """
+        """Begin a random task unless enough are running; repeat that while `busy` is set."""
         if not self.busy:
             return
         if self.running < self._world.options.work.together:
@@ -325,10 +320,7 @@ class Administrator:
                 self._world.retire(server)
 
     def remove_hostile_server(self, hostile_server: SimulatedServer) -> Task:
-        """Retire a hostile server.
-
-        Its machine object is removed, or its name in its site's object.
-        """
+        """Retire a hostile server: remove its machine, or its name in its site's object."""
         self._count("removes a hostile server")
         self._world.retire(hostile_server)
         site_id = hostile_server.settings.site_id

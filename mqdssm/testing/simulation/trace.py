@@ -31,7 +31,7 @@ class Violation(Exception):  # noqa: N818  the summary of runs calls it a violat
 def describe(value: object) -> str:
     """Describe a value briefly.
 
-    It shows fields that differ from their defaults, and GUIDs by their first digits.
+    Only fields that differ from their defaults are shown, and of GUIDs the first digits.
     """
     if isinstance(value, Guid):
         return str(value)[:_GUID_CHARS]

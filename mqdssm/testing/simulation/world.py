@@ -1,7 +1,4 @@
-"""The simulated enterprise.
-
-It consists of its servers, the network between them, and the checks.
-"""
+"""The simulated enterprise: servers, the network between them, and checks."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -64,7 +61,7 @@ class Backup:
 
     Attributes:
         store: the copy.
-        torn: by partition, the change that had been interrupted then; the copy holds a part of it.
+        torn: by partition, the change that had been interrupted then; the copy holds its first part.
     """
 
     store: SimulatedStore
@@ -158,9 +155,9 @@ class World:
         return self.hostile_server is not None and name.casefold() == self.hostile_server.name.casefold()
 
     def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
-        """Return the index, name and role of a server.
+        """Return index, name and role of the server with a machine identifier.
 
-        It is found by its machine identifier. None if there is none.
+        None if there is none.
         """
         servers = (server for server in self.servers if server.settings.machine_id == identifier)
         return next(((server.index, server.name, server.settings.role) for server in servers), None)

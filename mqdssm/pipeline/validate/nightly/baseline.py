@@ -2,11 +2,10 @@
 
 JSON Lines: a head with the version and the moment, then a line for each identity, sorted.
 
-Identity of a finding: equal in two runs for one defect of one object.
-
-It consists of the rule, the type, the object, the attribute and the GUIDs and SIDs that the message names.
-The order of findings, the time and the words and numbers of a message are not part of it. If several findings
-have one identity, as two bad entries of one descriptor, their number counts.
+The identity of a finding is equal in two runs for one defect of one object. The identity consists of the
+rule, the type, the object, the attribute, and the GUIDs and SIDs that the message names. Order, time, and the
+words and numbers of a message do not matter. If several findings have one identity, as two bad entries of one
+descriptor, their number counts.
 """
 
 import contextlib

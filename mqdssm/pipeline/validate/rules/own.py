@@ -1,6 +1,6 @@
-"""Users' own rules.
+"""Users' own rules, from a TOML file.
 
-They come from a TOML file::
+A file of rules::
 
     [[rule]]
     id = "label-required"
