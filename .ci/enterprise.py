@@ -2,11 +2,13 @@
 
 A PEC, two PSCs and two BSCs run as processes, each with its own slapd in a network namespace of its own.
 Clients create queues at all five. The program prints the rate of acknowledged changes, the lag of the
-replicas, and the time until all are equal; then it compares the replicas object by object. It needs root.
+replicas, the time until all are equal, and the processor time of servers and slapds; then it compares the
+replicas object by object. It needs root.
 """
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -50,6 +52,24 @@ class Outcomes:
         with self.lock:
             self.created += is_created
             self.failed += not is_created
+
+
+def processor_seconds(servers: EnterpriseProcesses) -> dict[str, float]:
+    """Processor time of each server with its slapd so far."""
+    rows = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        rows[int(file.parent.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+
+    def of_tree(pid: int) -> int:
+        return rows[pid][1] + sum(of_tree(child) for child, (parent, _) in rows.items() if parent == pid)
+
+    ticks = os.sysconf("SC_CLK_TCK")
+    running = {name: member.process.pid for name, member in servers.members.items() if member.process}
+    return {name: of_tree(pid) / ticks for name, pid in running.items()}
 
 
 def create(server: Member, machine: str, numbers: range, outcomes: Outcomes) -> None:
@@ -122,12 +142,16 @@ def main() -> int:
         for role, seconds in servers.build():
             print(f"  {role}: {seconds:.1f} s", flush=True)
         print(f"five servers work after {time.monotonic() - begin:.0f} s", flush=True)
+        used = processor_seconds(servers)
         outcomes = load(servers, objects)
         for name, outcome in outcomes.items():
             print(f"  {name}: {outcome.created:,} created, {outcome.failed:,} refused or unknown")
         begin = time.monotonic()
         wait_for("all replicas have the last numbers", SETTLE_S, lambda: servers.lag() == 0)
         print(f"converged {time.monotonic() - begin:.1f} s after the last change")
+        created = sum(outcome.created for outcome in outcomes.values())
+        for name, seconds in processor_seconds(servers).items():
+            print(f"  {name}: {(seconds - used[name]) / created * 1000:.1f} ms of processor time a change")
         print(f"compared: {json.dumps(servers.compare())}")
     return 0 if all(outcome.created for outcome in outcomes.values()) else 1
 
