@@ -1,6 +1,7 @@
 """Directory servers as processes on a bad network: each acknowledged change is at each server, once."""
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from support.servers.enterprise import (
     EnterpriseProcesses,
     Member,
     bad_network,
+    on_loopback,
     wait_for,
 )
 from support.servers.namespaces import why_not
@@ -55,6 +57,7 @@ class Crew:
         pause_s: of each client between two changes.
         at: the servers; none: all.
         owners: servers whose queues are changed; none: those of all PSCs and the PEC.
+        letter: in the names of clients, and so of their queues: two crews at one server differ in it.
     """
 
     def __init__(
@@ -65,11 +68,12 @@ class Crew:
         *,
         at: Sequence[str] = (),
         owners: Sequence[str] = (),
+        letter: str = "c",
     ) -> None:
         everybody = {servers.psc_of(member.place.site).name for member in servers.members.values()}
         self.clients = [
             RecordingClient(
-                f"{name.lower()}c{number}",
+                f"{name.lower()}{letter}{number}",
                 servers.members[name],
                 sorted(owners or everybody),
                 pause_s=pause_s,
@@ -179,23 +183,41 @@ def test_a_site_is_cut_off_for_ten_minutes(tmp_path):
         check_whole(servers, oslo, others)
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
+@pytest.mark.timeout(180)
+def test_the_disk_of_a_psc_is_full(tmp_path):
+    own = small_disk("PSC01", 1 << 20)
+    with on_loopback(tmp_path, FIVE[:2], settings=QUICK, own_settings=own) as servers:
+        fill_and_mend(servers, "PSC01", Crew(servers, 2, 0.0, owners=["PEC01"]), 20)
+
+
 @pytest.mark.soak
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("full", ["PEC01", "PSC01", "BSC01"])
 def test_the_disk_of_a_server_is_full(tmp_path, full):
-    """Its clients are refused; the others go on, and it has everything when there is room."""
-    small = {full: "[store]\ndatabase_bytes_max = 1_500_000"}
-    with bad_network(tmp_path, THREE, settings=QUICK, own_settings=small) as (servers, _, _):
-        crew = Crew(servers, 2, 0.0)
-        wait_for("the disk is full", 300, lambda: _is_full(servers.members[full]))
-        time.sleep(20)
-        servers.end(full)
-        config = servers.members[full].config
-        config.write_text(config.read_text().replace("1_500_000", "150_000_000"))
-        servers.start(full)
-        crew.work(100, 300)
-        check_whole(servers, crew)
+    own = small_disk(full, 1_500_000)
+    with bad_network(tmp_path, THREE, settings=QUICK, own_settings=own) as (servers, _, _):
+        fill_and_mend(servers, full, Crew(servers, 2, 0.0), 100, pause_s=20)
+
+
+def small_disk(name: str, octets: int) -> dict[str, str]:
+    """Settings of a server whose directory has room for so many octets."""
+    return {name: f"[store]\ndatabase_bytes_max = {octets}"}
+
+
+def fill_and_mend(
+    servers: EnterpriseProcesses, full: str, crew: Crew, changes: int, *, pause_s: float = 1
+) -> None:
+    """Fill a disk: its clients are refused; the others go on, and it has everything when there is room."""
+    wait_for("the disk is full", 300, lambda: _is_full(servers.members[full]))
+    time.sleep(pause_s)
+    servers.end(full)
+    config = servers.members[full].config
+    config.write_text(re.sub(r"(?<=database_bytes_max = )\d+", "150_000_000", config.read_text()))
+    servers.start(full)
+    crew.work(changes, 300)
+    check_whole(servers, crew)
 
 
 def _is_full(member: Member) -> bool:
@@ -217,7 +239,8 @@ def test_a_server_is_restored_from_an_old_backup(tmp_path, lost):
         first.work(200)
         first.stop()
         wait_for("all replicas have the last numbers", WHOLE_S, lambda: servers.lag() == 0)
-        others = Crew(servers, 2, 0.2, at=[name for name in servers.members if name != lost])
+        left = [name for name in servers.members if name != lost]
+        others = Crew(servers, 2, 0.2, at=left, letter="d")
         servers.end(lost, signal.SIGKILL)
         shutil.rmtree(member.folder)
         restore(tmp_path / "backup", member.folder)
@@ -242,26 +265,50 @@ def with_clock(folder: Path, offset: Path) -> dict[str, str]:
     }
 
 
+JUMPS: Final = (("+3d", 3), ("+0", 0), ("-3d", -3), ("+0", 0), ("+40", 0), ("-40", 0), ("+0", 0))
+"""Offsets of a clock as libfaketime reads them, with their days."""
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8.3")
+@pytest.mark.timeout(180)
+def test_the_clock_of_a_psc_jumps(tmp_path):
+    with on_loopback(tmp_path, FIVE[:2], settings=QUICK) as servers:
+        jump(servers, "PSC01", tmp_path, JUMPS[:2], (1, 0.1, 20), pause_s=3)
+
+
 @pytest.mark.soak
 @pytest.mark.spec("MS-MQQB 3.1.5.8.3")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["PEC01", "PSC01", "BSC01"])
 def test_a_clock_jumps(tmp_path, name):
-    """By three days forward, and back: nothing is lost, and all goes on when the clock is right again."""
+    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, _):
+        jump(servers, name, tmp_path, JUMPS, (2, 0.1, 100), pause_s=15)
+
+
+def jump(
+    servers: EnterpriseProcesses,
+    name: str,
+    folder: Path,
+    jumps: Sequence[tuple[str, int]],
+    load: tuple[int, float, int],
+    *,
+    pause_s: float,
+) -> None:
+    """Set a server's clock again and again: nothing is lost, and all goes on when it is right again."""
     if not FAKETIME.exists():
         pytest.skip("libfaketime is not installed")
-    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, _):
-        member, offset = servers.members[name], tmp_path / "offset"
-        offset.write_text("+0")
-        servers.end(name)
-        member.environment |= with_clock(tmp_path, offset)
-        servers.start(name)
-        crew = Crew(servers, 2, 0.1)
-        crew.work(100, 300)
-        for jump, days in (("+3d", 3), ("+0", 0), ("-3d", -3), ("+0", 0), ("+40", 0), ("-40", 0), ("+0", 0)):
-            offset.write_text(jump)
-            time.sleep(15)
-            shift = member.status().taken_at.timestamp() - time.time()
-            assert abs(shift / 86_400 - days) < 0.1
-        crew.work(200, 600)
-        check_whole(servers, crew)
+    each, client_pause_s, changes = load
+    member, offset = servers.members[name], folder / "offset"
+    offset.write_text("+0")
+    servers.end(name)
+    member.environment |= with_clock(folder, offset)
+    servers.start(name)
+    crew = Crew(servers, each, client_pause_s)
+    crew.work(changes, 300)
+    for text, days in jumps:
+        offset.write_text(text)
+        time.sleep(pause_s)
+        shift = member.status().taken_at.timestamp() - time.time()
+        assert abs(shift / 86_400 - days) < 0.1
+    crew.work(2 * changes, 600)
+    check_whole(servers, crew)

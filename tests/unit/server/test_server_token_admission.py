@@ -11,6 +11,7 @@ import pytest
 from support.replication.joining import Berlin, Clock
 from support.replication.queue_managers import guid_of, key_of, wait_until
 from support.replication.tcp_machines import QUICK
+from support.servers.proxy import Proxy
 
 from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.private_key import PrivateKey
@@ -118,10 +119,11 @@ def test_both_sides_know_each_other_afterwards(berlin, tmp_path):
 
 
 def test_the_answer_goes_to_the_address_by_which_others_reach_it(berlin, tmp_path):
-    """A container listens on all its addresses, and has a name in DNS."""
-    port = free_address().rpartition(":")[2]
-    listen, address = f"127.0.0.1:{port}", f"localhost:{port}"
-    file = join(tmp_path / "psc", berlin.token(), berlin.clock, listen=listen, address=address)
+    """It is behind a translation of addresses."""
+    listen = free_address()
+    with Proxy("127.0.0.1", int(listen.rpartition(":")[2])) as proxy:
+        address = f"{proxy.host}:{proxy.port}"
+        file = join(tmp_path / "psc", berlin.token(), berlin.clock, listen=listen, address=address)
     assert ServerConfig.read(file).transport.listen == listen
     assert berlin.hosts.addresses()["psc2"] == address
 
