@@ -41,17 +41,19 @@ CONNECTIONS = 4
 
 @dataclass
 class Outcomes:
-    """Numbers of changes of the clients of one server."""
+    """Numbers of changes of the clients of one server, and the last problem."""
 
     created: int = 0
     failed: int = 0
+    problem: str = ""
     lock: Lock = field(default_factory=Lock)
 
-    def add(self, *, is_created: bool) -> None:
-        """Count one change."""
+    def add(self, problem: str = "") -> None:
+        """Count one change, which had a problem or none."""
         with self.lock:
-            self.created += is_created
-            self.failed += not is_created
+            self.created += not problem
+            self.failed += bool(problem)
+            self.problem = problem or self.problem
 
 
 def processor_seconds(servers: EnterpriseProcesses) -> dict[str, float]:
@@ -78,10 +80,10 @@ def create(server: Member, machine: str, numbers: range, outcomes: Outcomes) -> 
         for at in numbers:
             try:
                 client.create(Queue(pathname=f"{machine}\\{server.host}-{at}", label=f"Orders {at}"))
-            except DirectoryError:
-                outcomes.add(is_created=False)
+            except DirectoryError as error:
+                outcomes.add(f"{type(error).__name__}: {error}")
             else:
-                outcomes.add(is_created=True)
+                outcomes.add()
 
 
 def load(servers: EnterpriseProcesses, objects: int) -> dict[str, Outcomes]:
@@ -145,7 +147,7 @@ def main() -> int:
         used = processor_seconds(servers)
         outcomes = load(servers, objects)
         for name, outcome in outcomes.items():
-            print(f"  {name}: {outcome.created:,} created, {outcome.failed:,} refused or unknown")
+            print(f"  {name}: {outcome.created:,} created, {outcome.failed:,} not: {outcome.problem or '-'}")
         begin = time.monotonic()
         wait_for("all replicas have the last numbers", SETTLE_S, lambda: servers.lag() == 0)
         print(f"converged {time.monotonic() - begin:.1f} s after the last change")

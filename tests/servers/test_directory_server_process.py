@@ -323,6 +323,7 @@ def manifest(**members: bytes) -> bytes:
 
 
 WHOLE = manifest(server_toml=b"", key_pem=b"", directory_ldif=b"")
+EMPTY = {"manifest.json": WHOLE, "server.toml": b"", "key.pem": b"", "directory.ldif": b""}
 
 
 @pytest.mark.parametrize(
@@ -337,7 +338,8 @@ WHOLE = manifest(server_toml=b"", key_pem=b"", directory_ldif=b"")
         (archive({"manifest.json": manifest(key_pem=b"")}), "no whole backup"),
         (archive({"manifest.json": WHOLE}), "is damaged"),
         (archive({"manifest.json": WHOLE, "../escaped": b""}), "'../escaped'"),
-        (archive({"manifest.json": WHOLE, "key.pem": b"other"}), "is damaged"),
+        (archive({"manifest.json": WHOLE, "key.pem": b""}), "server.toml is not as it was"),
+        (archive({**EMPTY, "key.pem": b"other"}), "key.pem is not as it was"),
     ],
 )
 def test_files_that_are_no_backup(tmp_path, octets, problem):

@@ -89,6 +89,15 @@ def stranger(berlin: Berlin, folder: Path) -> Iterator[Any]:
         yield lambda body: manager.send(Message(body=body), to)
 
 
+def remove_site(berlin: Berlin, site_id: Guid) -> None:
+    """Remove a site whose PSC never started."""
+    site = {"object_type": ObjectType.SITE, "partition_id": PEC_PARTITION_ID, "identifier": site_id}
+    nobody = ((Propid.S_PSC, ""), (Propid.S_PSC_SIGNPK, b""))
+    for command, properties in ((Command.UPDATE, nobody), (Command.DELETE, ())):
+        outcome = berlin.pec.driver.change(command=command, properties=properties, **site)
+        assert outcome.status == Hresult.MQ_OK
+
+
 def test_both_sides_know_each_other_afterwards(berlin, tmp_path):
     """Decision T136. The same folder gets its answer again; then the token is used up."""
     token, folder = berlin.token(), tmp_path / "psc"
@@ -138,12 +147,7 @@ def test_a_lost_answer_is_sent_again_and_a_recorded_request_restores_nothing(ber
         send(body)  # recorded by somebody in the middle, or the answer was lost
         wait_until(lambda: berlin.counted("admitted") == 2)
         assert len(berlin.reports) == 1
-        site = {"object_type": ObjectType.SITE, "partition_id": PEC_PARTITION_ID}
-        site["identifier"] = Guid.of(request.site_id)
-        nobody = ((Propid.S_PSC, ""), (Propid.S_PSC_SIGNPK, b""))
-        for command, properties in ((Command.UPDATE, nobody), (Command.DELETE, ())):
-            outcome = berlin.pec.driver.change(command=command, properties=properties, **site)
-            assert outcome.status == Hresult.MQ_OK
+        remove_site(berlin, Guid.of(request.site_id))
         send(body)
         wait_until(lambda: berlin.counted("refused") == 1)
     assert berlin.site("Rome") is None
@@ -175,7 +179,8 @@ def test_a_token_is_for_one_role_site_and_machine(berlin, tmp_path):
 
 def test_a_refused_admission_leaves_the_token(berlin, tmp_path):
     token = berlin.token()
-    assert berlin.pec.create_site("Rome", "PSC9").status == Hresult.MQ_OK
+    made = berlin.pec.create_site("Rome", "PSC9")
+    assert made.status == Hresult.MQ_OK
     with pytest.raises(GenericDirectoryError, match="Rome exists already"):
         join(tmp_path / "psc", token, berlin.clock)
     assert not (tmp_path / "psc").exists()
@@ -184,6 +189,8 @@ def test_a_refused_admission_leaves_the_token(berlin, tmp_path):
     for changes in ({"site": "Oslo", "machine_name": "PSC1"}, {"site": "Oslo", "machine_name": "pec"}):
         with pytest.raises(GenericDirectoryError, match="exists already, for another server"):
             berlin.token(**changes)
+    remove_site(berlin, made.identifier)
+    join(tmp_path / "psc", token, berlin.clock)  # with another key than the first time
     with pytest.raises(ValueError, match="the PSC of Site1 adds its BSCs"):
         berlin.token(role=Role.BSC, site="Site1", machine_name="BSC1")
     with pytest.raises(ValueError, match="give the address"):
