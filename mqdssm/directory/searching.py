@@ -49,6 +49,8 @@ AHEAD_BYTES_MAX: Final = 2 << 20
 
 A larger one may not fit into the buffers of the sockets (some 4 MB on Linux): while the reader pauses, the
 server would wait with half of its answer, and its time limit runs meanwhile."""
+EMPTY_PAGES_MAX: Final = 1000
+"""Maximum empty pages in a row. A server that searches long may send some; endless ones are no answer."""
 SEARCH_TIME_LIMIT_S: Final = 120
 """The timeLimit of [MS-MQDSSM] 3.1.6.15; a server applies it to each page (decision M58)."""
 
@@ -202,7 +204,7 @@ class PagedSearch:
 
     def _read_all_but_last(self, channel: Channel, page: Page) -> Generator[Page, None, Page]:
         fast, cookie = True, b""
-        finished = False
+        finished, empty_pages = False, 0
         try:
             while True:
                 finished = page.result.code != 0
@@ -210,8 +212,9 @@ class PagedSearch:
                 if not cookie:
                     finished = True
                     return page
-                if cookie == previous and not page.parts:
-                    raise GenericDirectoryError("the server sends the same empty page again and again")
+                empty_pages = 0 if page.parts else empty_pages + 1
+                if (empty_pages and cookie == previous) or empty_pages > EMPTY_PAGES_MAX:
+                    raise GenericDirectoryError("the server sends empty pages again and again")
                 ahead = fast and _fits_into_buffers(page)
                 message_id = self._send(channel, cookie, self._deadline()) if ahead else None
                 since = time.monotonic()

@@ -167,10 +167,12 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("pages", "kind", "words"),
         [
-            ([b"same", b"same", b"same"], GenericDirectoryError, "same empty page"),
+            ([b"same", b"same", b"same"], GenericDirectoryError, "empty pages again"),
+            ([b"%d" % number for number in range(1_002)], GenericDirectoryError, "empty pages again"),
+            ([b"%d" % number for number in range(100)] + [b""], None, ""),
             ([None], None, ""),
         ],
-        ids=["endless", "control ignored"],
+        ids=["endless", "endless, with other cookies", "some empty pages", "control ignored"],
     )
     def test_servers_that_page_oddly(
         self, pages: list[bytes | None], kind: type[Exception] | None, words: str
