@@ -167,10 +167,10 @@ class BerReader:
         self.position = stop
         return start, stop
 
-    def enter(self, tag: int, field: str, section: str = "") -> "BerReader":
+    def enter(self, tag: int, field: str) -> "BerReader":
         """Return a reader of the elements inside the next element."""
         start, stop = self.span(tag, field)
-        return BerReader(self.buffer, start, stop, section or self.section)
+        return BerReader(self.buffer, start, stop, self.section)
 
     def octets(self, field: str, tag: int = OCTET_STRING) -> bytes:
         """Read the next element as octets."""

@@ -183,11 +183,6 @@ def make_out_of_time(endpoint: "Endpoint") -> DirectoryNotConnected:
 _ERROR_NUMBER: Final = re.compile(r"^.*\[Errno \d+\] ")
 
 
-def _without_number(words: str) -> str:
-    """Return the words of an error of the system, without number and prefix."""
-    return _ERROR_NUMBER.sub("", words)
-
-
 def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotConnected:
     """Return the error for a failed connection.
 
@@ -213,7 +208,7 @@ def make_not_connected(endpoint: "Endpoint", error: Exception) -> DirectoryNotCo
         )
     if endpoint.is_local_socket and ("Errno 2]" in words or "Errno 13]" in words):
         return DirectoryNotConnected(
-            f"{endpoint.url}: the socket cannot be opened: {_without_number(words)}",
+            f"{endpoint.url}: the socket cannot be opened: {_ERROR_NUMBER.sub('', words)}",
             hint="is the server running, and may this user enter the folder of the socket?",
         )
     return DirectoryNotConnected(

@@ -224,14 +224,12 @@ def encode_modify_dn(
     return encode_message(message_id, tlv(MODIFY_DN_REQUEST, content), controls)
 
 
-def encode_extended(
-    message_id: int, oid: str, value: bytes | None = None, controls: Sequence[LdapControl] = ()
-) -> bytes:
+def encode_extended(message_id: int, oid: str, value: bytes | None = None) -> bytes:
     """Encode an ExtendedRequest ([RFC4511] 4.12)."""
     content = octet_string(_oid(oid), REQUEST_NAME_TAG)
     if value is not None:
         content += tlv(_REQUEST_VALUE, value)
-    return encode_message(message_id, tlv(EXTENDED_REQUEST, content), controls)
+    return encode_message(message_id, tlv(EXTENDED_REQUEST, content), ())
 
 
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:

@@ -222,10 +222,9 @@ class RowDecoder:
         elif len(self._shapes) >= SHAPES_MAX:
             forgotten, _, _ = self._shapes.pop()
             self._candidates.pop(forgotten, None)
-        self._shapes.insert(0, known_shape or self._compile_shape(shape))
-
-    def _compile_shape(self, shape: _Shape) -> tuple[_Shape, _Match, _Make]:
-        return shape, re.compile(_pattern(shape), re.DOTALL).match, self._function(shape)
+        if known_shape is None:
+            known_shape = (shape, re.compile(_pattern(shape), re.DOTALL).match, self._function(shape))
+        self._shapes.insert(0, known_shape)
 
     def _is_multi(self, description: bytes) -> bool:
         return self._index.get(attribute_key(description)[0]) in self._multi

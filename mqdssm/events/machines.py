@@ -74,7 +74,7 @@ def call_with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> 
 def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
     place = computer_dn(ctx.root, name)
     try:
-        return forest.get(ctx, place, _attributes(ctx), _class(ctx))
+        return forest.get(ctx, place, _attributes(ctx), ctx.session.profile.class_filter(COMPUTER_CLASS))
     except ObjectNotFound:
         return None
 
@@ -116,10 +116,6 @@ def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
 def _attributes(ctx: Context) -> list[str]:
     account = ctx.session.profile.computer_account
     return ["objectSid"] if account is None else ["objectSid", account]
-
-
-def _class(ctx: Context) -> LdapFilter:
-    return ctx.session.profile.class_filter(COMPUTER_CLASS)
 
 
 log: Final = logging.getLogger(__name__)

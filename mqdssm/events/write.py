@@ -78,7 +78,8 @@ def _write_queue_manager(
     )
     before, served = Served.of(entry), None
     if not names.isdisjoint(_SETTINGS_NAMES):
-        served = Served.of(Entry(entry.dn, entry.attributes | _lower(written)))
+        written_values = {name.lower(): list(raws) for name, raws in written.items()}
+        served = Served.of(Entry(entry.dn, entry.attributes | written_values))
     postprocess(ctx, "written", before.dn.parent, keys, served, before=before.sites)
 
 
@@ -125,7 +126,3 @@ def _replace(
         return entry, values
 
     return change_located(ctx, table, obj, attributes, change)
-
-
-def _lower(values: Values) -> dict[str, list[bytes]]:
-    return {name.lower(): list(raws) for name, raws in values.items()}

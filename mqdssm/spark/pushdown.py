@@ -244,7 +244,9 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
             return _named(term, profile)
         attributes = attributes_of(term, frame, profile)
         column = next(candidate for candidate in frame.columns if candidate.name == term.column)
-        if row is None or not attributes or (row.has_default and _holds(term, cell_of(column, row.default))):
+        if row is None or not attributes:
+            return None
+        if row.has_default and _HOLDS[term.test](cell_of(column, row.default), term.value):
             return None
         large = profile.holds_large_integers
         return any_of(*(_test(term, row, attribute, matching, large=large) for attribute in attributes))
@@ -277,10 +279,6 @@ _HOLDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         "present": lambda _cell, _value: True,
     }
 )
-
-
-def _holds(term: Term, cell: Any) -> bool:
-    return _HOLDS[term.test](cell, term.value)
 
 
 def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bool) -> LdapFilter:

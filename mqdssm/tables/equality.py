@@ -185,14 +185,6 @@ def _large_key(raw: bytes) -> Hashable:
     return int(raw)
 
 
-def _boolean_key(raw: bytes) -> Hashable:
-    return raw.upper()
-
-
-def _time_key(raw: bytes) -> Hashable:
-    return TIME.load(raw)
-
-
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def _descriptor_key(raw: bytes) -> Hashable:
     """Return the comparison key of a descriptor.
@@ -242,11 +234,11 @@ _KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = {
     ad.TELETEX: _text_key,
     ad.PRINTABLE: _text_key,
     ad.UNICODE: _text_key,
-    ad.BOOLEAN: _boolean_key,
+    ad.BOOLEAN: bytes.upper,
     ad.INTEGER: _integer_key,
     ad.ENUMERATION: _integer_key,
     ad.LARGE_INTEGER: _large_key,
-    ad.GENERALIZED_TIME: _time_key,
+    ad.GENERALIZED_TIME: TIME.load,
     ad.SECURITY_DESCRIPTOR: _descriptor_key,
 }
 """Syntax -> key function of its values; values of other syntaxes are octets."""

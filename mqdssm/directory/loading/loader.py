@@ -38,10 +38,6 @@ LOSSES_MAX: Final = 20
 _DONE: Final = LdapResult(0)
 
 
-def _never_enough() -> bool:
-    return False
-
-
 class Loader:
     """Loader of changes; made by a session."""
 
@@ -59,7 +55,7 @@ class Loader:
         items: Iterable[Item],
         options: LoadOptions | None = None,
         *,
-        is_enough: Callable[[], bool] = _never_enough,
+        is_enough: Callable[[], bool] = lambda: False,
     ) -> Iterator[Outcome]:
         """Make changes and yield their outcomes.
 

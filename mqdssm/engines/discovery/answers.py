@@ -75,7 +75,6 @@ class Answers:
     Args:
         rates: how many replies a source may have.
         byte_rate: how many bytes all replies together may have.
-        reply_bytes_max: the longest reply; servers that do not fit are left out.
 
     Attributes:
         left_out: how many servers do not fit into the reply to other sites.
@@ -86,13 +85,11 @@ class Answers:
         rates: SourceRates | None = None,
         *,
         byte_rate: CommonRate | None = None,
-        reply_bytes_max: int = REPLY_BYTES_MAX,
     ) -> None:
         self.left_out = 0
         self._rates = SourceRates() if rates is None else rates
         self._byte_rate = byte_rate or CommonRate(per_s=BYTES_PER_S, at_once=BYTES_AT_ONCE)
         self._over_rate = CommonRate(per_s=OVER_RATE_PER_S, at_once=OVER_RATE_PER_S)
-        self._reply_bytes_max = reply_bytes_max
         self._site: Guid | None = None
         self._whole: dict[_Form, _Parts] = {}
         self._brief: dict[_Form, _Parts] = {}
@@ -189,7 +186,7 @@ class Answers:
     ) -> Iterator[DirectoryServiceServer]:
         """Return the first servers, as many as fit into a reply."""
         # fixed fields, networks, RespondingSiteID
-        room = self._reply_bytes_max - 32 - 16 * len(networks) - 16
+        room = REPLY_BYTES_MAX - 32 - 16 * len(networks) - 16
         for server in servers:
             room -= len(f"{server},".encode("utf-16-le", "surrogatepass"))  # the last comma is the NUL
             if room < 0:

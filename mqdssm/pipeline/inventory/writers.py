@@ -21,17 +21,13 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
-def _problems(inventory: Inventory) -> Iterator[Record]:
-    return (dataclasses.asdict(problem) for problem in inventory.problems)
-
-
 TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingProxyType(
     {
         "site": Inventory.sites,
         "machine": Inventory.machines,
         "queue": Inventory.queues,
         "account": Inventory.people,
-        "problem": _problems,
+        "problem": lambda inventory: map(dataclasses.asdict, inventory.problems),
     }
 )
 """Lists of an inventory, by the name of their records."""

@@ -85,7 +85,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
     target = _TargetPlaces(plan.target)
     for file in plan.changes:
         counts.update(_count_operations(folder / file.path, target))
-    planned = Counter({key: count for key, count in plan.operations.items() if _action(key) != "equal"})
+    planned = Counter({key: count for key, count in plan.operations.items() if not key.endswith(" equal")})
     if counts != planned:
         kind = min(key for key in counts | planned if counts[key] != planned[key])
         raise ConfigError(
@@ -101,10 +101,6 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
             f"the files of the plan delete {objects} objects, {allowed} are allowed: the plan was altered, "
             "plan again"
         )
-
-
-def _action(kind: str) -> str:
-    return kind.rpartition(" ")[2]
 
 
 def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:

@@ -297,25 +297,17 @@ class PlanOperation:
     def cells(self, row_id: int) -> dict[str, Any]:
         """Return the operation as a row of `OPERATIONS`."""
         cells = {field.name: getattr(self, field.name) for field in fields(self)}
-        maps = {name: _pairs(cells[name]) for name in _MAPS}
+        maps = {name: [(key, list(some)) for key, some in cells[name].items()] for name in _MAPS}
         guid = None if self.guid is None else self.guid.bytes_le
         return cells | maps | {"row_id": row_id, "guid": guid, "class": self.ldap_class}
 
     @classmethod
     def of(cls, cells: Mapping[str, Any]) -> Self:
         """Return the operation in a row of `OPERATIONS`."""
-        maps = {name: _mapped(cells[name]) for name in _MAPS}
+        maps = {name: {key: tuple(some) for key, some in cells[name] or ()} for name in _MAPS}
         guid = None if cells["guid"] is None else UUID(bytes_le=cells["guid"])
         other_cells = {name: value for name, value in cells.items() if name != "class"}
         return cls(**other_cells | maps | {"guid": guid, "ldap_class": cells["class"]})
-
-
-def _pairs(values: Mapping[str, Sequence[Any]]) -> list[tuple[str, list[Any]]]:
-    return [(name, list(some)) for name, some in values.items()]
-
-
-def _mapped(pairs: Any) -> dict[str, tuple[Any, ...]]:
-    return {name: tuple(some) for name, some in pairs or ()}
 
 
 class OperationsFile:

@@ -62,7 +62,6 @@ def chart(
     title: str,
     rows: Iterable[tuple[str, str, Mapping[str, int]]],
     kinds: Sequence[tuple[str, str]],
-    bars_max: int = BARS_MAX,
 ) -> Chart | None:
     """Make a chart of numbers.
 
@@ -71,7 +70,6 @@ def chart(
         title: what it shows.
         rows: name of a line, where it leads to (or empty), and its numbers by kind.
         kinds: kinds in their order from left to right, and how people call them; the kind is the colour.
-        bars_max: lines that are shown.
 
     Returns:
         The chart; None if all numbers are 0.
@@ -82,7 +80,7 @@ def chart(
         return None
     scale = WIDTH / sorted_rows[0][3]
     bars = []
-    for label, href, counts, total in sorted_rows[:bars_max]:
+    for label, href, counts, total in sorted_rows[:BARS_MAX]:
         segments, x = [], 0.0
         for kind, _ in kinds:
             if counts.get(kind, 0):
@@ -91,7 +89,7 @@ def chart(
                 x += width
         words = ", ".join(f"{counts[kind]:,} {called}" for kind, called in kinds if counts.get(kind, 0))
         bars.append(ChartBar(label, href, tuple(segments), total, words))
-    return Chart(name, title, tuple(bars), max(len(sorted_rows) - bars_max, 0))
+    return Chart(name, title, tuple(bars), max(len(sorted_rows) - BARS_MAX, 0))
 
 
 RUNS_MAX: Final = 90

@@ -310,7 +310,7 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
                 for case in zip(*lists, strict=True)
             ]
             places = _numbers(len(judged))
-        for number, verdicts in _numbered(judged):
+        for number, verdicts in enumerate(judged):
             for rule_id, words in verdicts:
                 rule = by_id.get(rule_id)
                 if rule is not None:
@@ -318,10 +318,6 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
                     yield from findings(rule, some, pa.repeat(words, some.rows))
 
     return test
-
-
-def _numbered(judged: Sequence[tuple[Verdict, ...]]) -> Iterator[tuple[int, tuple[Verdict, ...]]]:
-    return ((number, verdicts) for number, verdicts in enumerate(judged) if verdicts)
 
 
 def _by_dictionary(
