@@ -3,13 +3,13 @@
 import os
 import tomllib
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.model.suggestions import suggestion
 
 FILE_NAME: Final = "config.toml"
 CONFIG_BYTES_MAX: Final = 1 << 20
@@ -102,9 +102,8 @@ def _check_names(where: str, content: Mapping[str, Any], names: Collection[str])
         raise UsageProblem(f"{where} holds a password: {_NO_PASSWORD}")
     for name in content:
         if name not in names:
-            close = get_close_matches(name.lower(), names, 1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(names))}"
-            raise UsageProblem(f"{where} has {name!r}, which is no setting: {hint}")
+            hint = suggestion(name.lower(), sorted(names))
+            raise UsageProblem(f"{where} has {name!r}, which is no setting{hint}")
 
 
 def _relative_to(file: Path, name: str, value: Any) -> Any:

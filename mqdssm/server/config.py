@@ -9,7 +9,6 @@ import tomllib
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from ipaddress import IPv4Address, IPv4Network, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeGuard
@@ -38,6 +37,7 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.notification import NotificationVersion
 from mqdssm.model.replication import Service
 from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
+from mqdssm.model.suggestions import suggestion
 from mqdssm.wire.keys import PublicKeys
 
 SERVICES: Final = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
@@ -450,9 +450,7 @@ def _words_of_unknown(where: str, name: str, names: Collection[str]) -> str:
         return f"{where} holds a password: put it into a file, and name that with password_file"
     if name == "restored":
         return f"{where} has 'restored', which is for one start: give serve the option --restored"
-    close = get_close_matches(name.lower(), names, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(names))}"
-    return f"{where} has {name!r}, which is no setting: {hint}"
+    return f"{where} has {name!r}, which is no setting{suggestion(name.lower(), sorted(names))}"
 
 
 def encoded_keys(keys: PublicKeys) -> str:

@@ -15,6 +15,7 @@ REASONS = {
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/closing.py": "base of sessions, watches and files of all layers",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
+    "mqdssm/model/suggestions.py": "one wording of hints, for all layers",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",
     "mqdssm/pipeline/frames/arrow.py": "Arrow types of columns, which themselves are loaded without pyarrow",
     "mqdssm/pipeline/without_pandas.py": "a light import: it comes before pyarrow, at every start",

@@ -6,13 +6,13 @@ that nobody takes them as equal.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.elements import QueueManager
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
+from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.frames.columns import (
     CONVERT,
     FRAME_TYPES,
@@ -197,8 +197,7 @@ def check_ignored(ignored: Collection[str]) -> None:
             raise ConfigError(f"{attribute}: there is no type {type_name}; there are {', '.join(FRAMES)}")
         of_type = {field.name for field in FRAME_TYPES[type_name].columns} if type_name else column_names
         if column not in of_type:
-            close = get_close_matches(column, of_type, 1)
-            hint = f": did you mean {close[0]}?" if close else ""
+            hint = suggestion(column, of_type, otherwise="")
             raise ConfigError(f"there is no attribute {attribute} to ignore{hint}")
 
 

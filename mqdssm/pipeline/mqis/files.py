@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TextIO
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import PREFIX
+from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -182,7 +183,6 @@ def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
             by_name[upper_name] = name
         elif upper_name.startswith(PREFIX):
             # probably misspelt: its values would be lost
-            close = get_close_matches(upper_name, of_table, 1)
-            hint = f": did you mean {close[0]}?" if close else ""
+            hint = suggestion(upper_name, of_table, otherwise="")
             raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")
     return by_name

@@ -8,7 +8,6 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 from urllib.parse import unquote
@@ -18,6 +17,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import GUIDS, Variant
+from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.documents import Document
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -162,7 +162,7 @@ class SourceMapping(Document):
         for name, mapped in self.tables.items():
             table = MQIS_TABLES.get(name)
             if table is None:
-                raise ValueError(f"there is no table {name}{_close(name, MQIS_TABLES)}")
+                raise ValueError(f"there is no table {name}{suggestion(name, MQIS_TABLES)}")
             _check_columns(table, mapped)
         return self
 
@@ -240,16 +240,11 @@ def _check_columns(table: MqisTable, mapped: TableMapping) -> None:
     for name, column_mapping in mapped.columns.items():
         column = names.get(name)
         if column is None:
-            raise ValueError(f"table {table.name} has no column {name}{_close(name, names)}")
+            raise ValueError(f"table {table.name} has no column {name}{suggestion(name, names)}")
         if column_mapping.code_page is not None and column.variant not in _TEXTS:
             raise ValueError(f"{name} is no text: it has no code page")
         if column_mapping.guid_bytes != "windows" and column.variant not in GUIDS:
             raise ValueError(f"{name} is no GUID: guid_bytes says nothing about it")
-
-
-def _close(name: str, names: Mapping[str, Any]) -> str:
-    close = get_close_matches(name, names, 1)
-    return f": did you mean {close[0]}?" if close else f": there are {', '.join(names)}"
 
 
 def _codec(name: str) -> str:

@@ -5,7 +5,6 @@ that sqlglot and Spark read differently cannot hide a call. Every word before a 
 of this module: functions that Spark adds later are refused until they are added here.
 """
 
-import difflib
 import itertools
 from typing import Final
 
@@ -14,6 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.validate.rules.trees import DIALECT, parse
 
 _TEXT: Final = """
@@ -131,9 +131,5 @@ def _check_call(before: Token, *, is_qualified: bool) -> None:
 
 
 def _refusal(name: str) -> ValueError:
-    return ValueError(f"{name} is refused: it is none of the functions that rules may call: {_likely(name)}")
-
-
-def _likely(name: str) -> str:
-    matches = difflib.get_close_matches(name.lower(), ALLOWED, 1, cutoff=0.8)
-    return f"did you mean {matches[0]}?" if matches else "docs/validation.md lists them"
+    hint = suggestion(name.lower(), ALLOWED, otherwise=": docs/validation.md lists them", cutoff=0.8)
+    return ValueError(f"{name} is refused: it is none of the functions that rules may call{hint}")

@@ -24,7 +24,6 @@ A condition is Spark SQL over the columns of the type, true for a defect. It run
 who runs the validation, so it may call only the functions of `mqdssm.pipeline.validate.rules.functions`.
 """
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.validate.rules.functions import checked_sql
 from mqdssm.pipeline.validate.rules.rule import FRAMES, SEVERITIES, Rule, RuleFile, Wrong
 from mqdssm.pipeline.validate.rules.trees import columns_in, columns_of_template, template
@@ -113,12 +113,8 @@ def _only(table: Any, names: Iterable[str], where: str) -> None:
 
 def _likely(name: str, choices: Iterable[str]) -> str:
     names = list(choices)
-    matches = difflib.get_close_matches(name, names, 1)
-    if matches:
-        return f": did you mean {matches[0]}?"
-    if len(names) > SHOWN_MAX:
-        return f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
-    return f": use one of {', '.join(names)}"
+    listed = f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
+    return suggestion(name, names, otherwise=listed if len(names) > SHOWN_MAX else None)
 
 
 def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
