@@ -195,6 +195,8 @@ class EnterpriseProcesses:
             if json.loads(text)["event"] == "ready":
                 break
         else:
+            output.close()
+            process.wait(STOP_S)
             raise AssertionError(f"{name} does not start: {member.log.read_text()[-2000:]}")
         member.process = process
         Thread(target=_read_all, args=(output,), daemon=True).start()  # else the pipe would fill
