@@ -8,7 +8,7 @@ packet that the state does not handle closes the session; another event is dropp
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, get_args
 
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.session import actions as do
@@ -22,6 +22,8 @@ from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping
 
 Handler: TypeAlias = Callable[[SessionCore, Any], None]
 """Any stands for the event of the row."""
+_EventOfConnection: TypeAlias = do.Connected | do.ConnectionLost | do.PacketReceived | do.MessageReceived
+_OF_CONNECTION: Final = get_args(_EventOfConnection)
 _PACKETS: Final = frozenset({EstablishConnection, ConnectionParameters, SessionAck, do.MessageReceived})
 """Kinds of events that a peer causes."""
 _ALL: Final = frozenset(SessionState)
@@ -131,7 +133,7 @@ class MessageSession:
         subject = event.packet if isinstance(event, do.PacketReceived) else event
         kind = type(subject)
         handler = _HANDLERS.get((core.state, kind))
-        if _is_of_other_connection(core, event):
+        if isinstance(event, _OF_CONNECTION) and _is_of_other_connection(core, event):
             core.drop("event of another connection")
         elif handler is not None:
             core.has_received |= kind in _PACKETS
@@ -161,9 +163,7 @@ def answer_ping(request: Ping, identifier: Guid, *, is_accepting: bool) -> Ping:
     )
 
 
-def _is_of_other_connection(session: SessionCore, event: do.Event) -> bool:
-    if not isinstance(event, do.Connected | do.ConnectionLost | do.PacketReceived | do.MessageReceived):
-        return False
+def _is_of_other_connection(session: SessionCore, event: _EventOfConnection) -> bool:
     return event.connection != session.connection or session.state not in _CONNECTED
 
 

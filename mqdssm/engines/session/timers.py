@@ -3,7 +3,7 @@
 Each has a purpose, and states in which it may run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -92,9 +92,9 @@ class RunningTimers:
     def __init__(self) -> None:
         self._periods: Final[dict[SessionTimer, _Period]] = {}
 
-    def running(self) -> set[SessionTimer]:
+    def running(self) -> Iterable[SessionTimer]:
         """Return the timers that run."""
-        return set(self._periods)
+        return self._periods.keys()
 
     def due(self, timer: SessionTimer) -> float | None:
         """Return the time at which a timer runs out; None if it does not run."""
