@@ -19,6 +19,7 @@ from benchmarks import (
     comparing,
     creating,
     discovering,
+    enterprises,
     exporting,
     importing,
     listing,
@@ -58,6 +59,7 @@ ROWS: Mapping[Goal, Measure] = {
     **synchronizing.ROWS,
     **notifying.ROWS,
     **discovering.ROWS,
+    **enterprises.ROWS,
 }
 """Creating comes last: the lists have to find what was loaded, and nothing else."""
 QUICK = Size(queues=4_000, queue_managers=200, hosts=50)

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import (  # noqa: E402  the folder is no part of the package
     codec,
     discovering,
+    enterprises,
     harness,
     loading,
     notifying,
@@ -51,6 +52,7 @@ GOALS_OF_REPLICATION = {
 }
 GOALS_OF_NOTIFICATION = {"notification": (0.1, "at_least")}  # our own: as the figure was found
 GOALS_OF_THE_TRANSPORT = {"packet-codec": (3, "at_least"), "session": (0.3, "at_least")}
+GOALS_OF_THE_ENTERPRISE = {"enterprise": (0.1, "at_least")}  # our own: as the figure was found
 GOALS_OF_THE_PIPELINE = {
     "export": (0.75, "at_least"),
     "export-growth": (1.25, "at_most"),
@@ -204,6 +206,10 @@ def test_rows_of_replication_have_the_goals_of_the_issue():
 def test_rows_of_the_transport_have_the_goals_of_the_issue():
     rows = [*packets.ROWS, *sessions.ROWS]
     assert {one.name: (one.goal, one.direction) for one in rows} == GOALS_OF_THE_TRANSPORT
+
+
+def test_rows_of_the_enterprise_have_their_goals():
+    assert {one.name: (one.goal, one.direction) for one in enterprises.ROWS} == GOALS_OF_THE_ENTERPRISE
 
 
 def test_rows_of_notification_have_their_goals():
