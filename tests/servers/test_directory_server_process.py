@@ -327,24 +327,24 @@ EMPTY = {"manifest.json": WHOLE, "server.toml": b"", "key.pem": b"", "directory.
 
 
 @pytest.mark.parametrize(
-    ("octets", "problem"),
+    ("content", "problem"),
     [
         (b"", "no whole backup"),
         (b"PK", "no whole backup"),
-        (archive({}), "no backup"),
-        (archive({"x": b""}), "no backup"),
-        (archive({"manifest.json": b"["}), "manifest is damaged"),
-        (archive({"manifest.json": b'{"format": 2, "sha256": {}}'}), "has format 2"),
-        (archive({"manifest.json": manifest(key_pem=b"")}), "no whole backup"),
-        (archive({"manifest.json": WHOLE}), "is damaged"),
-        (archive({"manifest.json": WHOLE, "../escaped": b""}), "'../escaped'"),
-        (archive({"manifest.json": WHOLE, "key.pem": b""}), "server.toml is not as it was"),
-        (archive({**EMPTY, "key.pem": b"other"}), "key.pem is not as it was"),
+        ({}, "no backup"),
+        ({"x": b""}, "no backup"),
+        ({"manifest.json": b"["}, "manifest is damaged"),
+        ({"manifest.json": b'{"format": 2, "sha256": {}}'}, "has format 2"),
+        ({"manifest.json": manifest(key_pem=b"")}, "no whole backup"),
+        ({"manifest.json": WHOLE}, "is damaged"),
+        ({"manifest.json": WHOLE, "../escaped": b""}, "'../escaped'"),
+        ({"manifest.json": WHOLE, "key.pem": b""}, "server.toml is not as it was"),
+        ({**EMPTY, "key.pem": b"other"}, "key.pem is not as it was"),
     ],
 )
-def test_files_that_are_no_backup(tmp_path, octets, problem):
+def test_files_that_are_no_backup(tmp_path, content, problem):
     file = tmp_path / "file"
-    file.write_bytes(octets)
+    file.write_bytes(archive(content) if isinstance(content, dict) else content)
     with pytest.raises(ConfigError, match=problem):
         restore(file, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
