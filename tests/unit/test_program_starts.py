@@ -76,6 +76,16 @@ def test_it_ends_as_a_started_one(code: str, status: int) -> None:
     assert forked.stderr.splitlines()[-1:] == started.stderr.splitlines()[-1:]
 
 
+def test_it_is_what_was_asked_for_at_once(tmp_path: Path) -> None:
+    """Otherwise a signal to its group would find none."""
+    for _ in range(10):
+        with starting.start([sys.executable, "-c", "input()"], start_new_session=True, stdin=-1) as process:
+            os.killpg(process.pid, signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+    with pytest.raises(OSError, match="could not become"):
+        starting.start([sys.executable, "-c", "pass"], cwd=tmp_path / "none", stderr=subprocess.DEVNULL)
+
+
 def test_a_program_with_other_settings_of_python_is_started() -> None:
     words = [sys.executable, "-c", "import sys; print(sys.flags.optimize, len(sys.warnoptions))"]
     with starting.start(words, env={**os.environ, "PYTHONOPTIMIZE": "1"}, stdout=-1, text=True) as process:

@@ -2,7 +2,8 @@
 
 `support.programs.starting` runs it; its argument is the number of a socket. A request is four bytes with the
 length of a JSON object (`Request`), and the descriptors of standard input, output, errors and a status pipe.
-The number of the new process is written to that pipe, and its wait status when it has ended.
+The new process writes its number to that pipe when it is what was asked for, and this one its wait status
+when it has ended, each with the other number zero.
 """
 
 import array
@@ -29,7 +30,7 @@ from typing import Any, Final, Literal, TypedDict
 import mqdssm
 
 NUMBER: Final = struct.Struct("=I")
-STATUS: Final = struct.Struct("=i")
+STATUS: Final = struct.Struct("=ii")
 STREAMS: Final = 3
 LATER: Final = ("mqdssm.cli.main", "mqdssm.spark", "mqdssm.testing", "mqdssm.pipeline.worker")
 """Modules that programs import themselves: the program itself, and what most of them do without."""
@@ -91,11 +92,11 @@ class Starter:
         for end in self.wakeups:
             os.set_blocking(end, False)
 
-    def serve(self) -> tuple[Request, list[int]] | None:
+    def serve(self) -> tuple[Request, list[int], int] | None:
         """Fork processes until the socket is closed.
 
         Returns:
-            None then; in a process that was forked, its request and its streams.
+            None then; in a process that was forked, its request, streams and status pipe.
         """
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wakeups[1])
@@ -117,11 +118,10 @@ class Starter:
                 if (pid := os.fork()) == 0:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    return request, streams
+                    return request, streams, pipe
                 for descriptor in streams:
                     os.close(descriptor)
                 self.pipes[pid] = pipe
-                os.write(pipe, STATUS.pack(pid))
 
     def _receive_head(self) -> tuple[bytes, list[int]]:
         descriptors = array.array("i")
@@ -143,17 +143,16 @@ class Starter:
             if ended:
                 pipe = self.pipes.pop(pid)
                 with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-                    os.write(pipe, STATUS.pack(status))
+                    os.write(pipe, STATUS.pack(0, status))
                 os.close(pipe)
 
 
-def become(request: Request, streams: list[int]) -> None:
-    """Make this process what a new one would be: its session, streams, folder, variables and signals."""
+def become(request: Request, streams: list[int], pipe: int) -> None:
+    """Make this process what a new one would be, and say so: session, streams, folder, variables, signals."""
     if request["new_session"] or request["terminal"]:
         os.setsid()
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number, inheritable=True)
-    os.closerange(STREAMS, os.sysconf("SC_OPEN_MAX"))
     if request["terminal"]:
         take_terminal()
     if request["network"]:
@@ -171,6 +170,8 @@ def become(request: Request, streams: list[int]) -> None:
     sys.stderr = _stream(2, sys.stderr)
     for name in "stdin", "stdout", "stderr":
         setattr(sys, f"__{name}__", getattr(sys, name))
+    os.write(pipe, STATUS.pack(os.getpid(), 0))
+    os.closerange(STREAMS, os.sysconf("SC_OPEN_MAX"))
 
 
 def take_terminal() -> None:

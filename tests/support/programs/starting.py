@@ -115,7 +115,11 @@ class ForkedProcess(subprocess.Popen[Any]):
             self._status = _STARTER.fork(self._request, streams)
         finally:
             self._close_pipe_fds(*ends)
-        (self.pid,) = STATUS.unpack(os.read(self._status, STATUS.size))
+        data = os.read(self._status, STATUS.size)
+        self.pid = STATUS.unpack(data)[0] if data else 0
+        if not self.pid:
+            os.close(self._status)
+            raise OSError(f"a forked process could not become {self.args!r}")
         self._child_created = True
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
@@ -126,7 +130,7 @@ class ForkedProcess(subprocess.Popen[Any]):
         os.close(self._status)
         if not data:
             raise ChildProcessError("the program that forks processes has ended")
-        return self.pid, *STATUS.unpack(data)
+        return self.pid, STATUS.unpack(data)[1]
 
     def _internal_poll(self, _deadstate: int | None = None) -> int | None:
         if self.returncode is None and self._waitpid_lock.acquire(False):
