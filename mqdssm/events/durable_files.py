@@ -206,9 +206,10 @@ if sys.platform == "win32":
         return True
 
 else:
-    import fcntl
 
     def _try(handle: int) -> bool:
+        import fcntl  # noqa: PLC0415  only who locks a file needs it: the module loads without it
+
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

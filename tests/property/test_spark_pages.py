@@ -129,7 +129,7 @@ def test_a_batch_ends_with_the_entry_that_fills_it():
 def test_a_page_that_is_too_large_is_refused(monkeypatch):
     octets, messages = page([entry_content(b"CN=x", [], element)])
     monkeypatch.setattr(bulk_pages, "_PAGE_BYTES_MAX", len(octets))
-    with pytest.raises(GenericDirectoryError, match="pagesize"):
+    with pytest.raises(GenericDirectoryError, match="smaller pages"):
         EntryDecoder(COLUMNS).entries([(octets, messages)])
 
 

@@ -28,7 +28,11 @@ RULES: Final = (
         "PSC that it asked",
         "dropped",
     ),
-    TrustRule("the same of a partition that is ours, or of objects that it cannot have", "nobody", "dropped"),
+    TrustRule(
+        "changes, answers and AlreadyPurged of a partition that is ours, or of objects that it cannot have",
+        "nobody",
+        "dropped",
+    ),
     TrustRule(
         "a higher number than ours, in a partition that is not ours; how much may be purged there",
         "those of the first row",

@@ -7,6 +7,8 @@ from uuid import UUID, uuid4
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
+from mqdssm.errors import GenericDirectoryError
+from mqdssm.events.delete import NOT_ALLOWED_ON_NON_LEAF
 
 if TYPE_CHECKING:
     from mqdssm.testing.openldap import OpenLdapServer
@@ -45,9 +47,19 @@ def scratch(session: Session) -> Iterator[str]:
 
 
 def remove_tree(session: Session, dn: str) -> None:
-    """Delete an object and all below it, deepest first."""
+    """Delete an object and all below it, deepest first.
+
+    The server may still add what was sent to it before: then the objects are listed again.
+    """
     from mqdssm.directory.filters import TRUE
 
-    found = [entry.dn for entry in session.find(dn, TRUE, [])]
-    for one in sorted(found, key=lambda text: text.count(","), reverse=True):
-        session.delete(one)
+    for is_last in (False, False, False, True):
+        found = [entry.dn for entry in session.find(dn, TRUE, [])]
+        try:
+            for one in sorted(found, key=lambda text: text.count(","), reverse=True):
+                session.delete(one)
+        except GenericDirectoryError as error:
+            if is_last or error.ldap_code != NOT_ALLOWED_ON_NON_LEAF:
+                raise
+        else:
+            return
