@@ -1,7 +1,6 @@
 """Configuration file in TOML: settings, or several named connections."""
 
 import os
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +8,7 @@ from typing import Any, Final
 import typer
 
 from mqdssm.cli.exits import UsageProblem
+from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.suggestions import suggestion
 
 FILE_NAME: Final = "config.toml"
@@ -52,11 +52,7 @@ def read_config(
     connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
     file = Path(named).expanduser() if named else default_file()
     try:
-        with file.open("rb") as opened:
-            data = opened.read(CONFIG_BYTES_MAX + 1)
-        if len(data) > CONFIG_BYTES_MAX:
-            raise UsageProblem(f"the configuration file {file} is longer than {CONFIG_BYTES_MAX} bytes")
-        content = tomllib.loads(data.decode("utf-8"))
+        content = read_toml(file, CONFIG_BYTES_MAX)
     except FileNotFoundError:
         if named:
             raise UsageProblem(f"there is no configuration file {file}") from None
@@ -65,7 +61,9 @@ def read_config(
         return file, {}
     except OSError as error:
         raise UsageProblem(f"the configuration file {file} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except TooLongFileError as error:
+        raise UsageProblem(f"the configuration file {error}") from None
+    except ValueError as error:
         raise UsageProblem(f"the configuration file {file} is no TOML: {error}") from None
     return file, _chosen(file, content, connection, names)
 

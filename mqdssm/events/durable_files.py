@@ -125,20 +125,26 @@ def locked(path: Path, *, wait_s: float, message: str) -> Iterator[None]:
     """Lock a file for this process (of a watch: decision W7).
 
     Args:
-        path: the file; it is made, and stays.
+        path: the file; it is made, and stays. A symbolic link is refused: in a folder of several users
+            another one can have made it.
         wait_s: how long to wait for another process that holds it, in seconds.
         message: of the error.
 
     Raises:
         ConfigError: another process holds it.
+        OSError: it cannot be opened, or is a symbolic link.
     """
     deadline = time.monotonic() + wait_s
-    with path.open("ab") as file:
+    with open(path, "ab", opener=_open_no_link) as file:
         while not _try(file.fileno()):
             if time.monotonic() >= deadline:
                 raise ConfigError(message)
             time.sleep(_POLL_S)
         yield  # closing the file releases the lock
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 class LockedDocument(Generic[T]):

@@ -5,7 +5,6 @@ The file has no password, and not `restored`, which is for one start. Its paths 
 
 import json
 import re
-import tomllib
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -33,6 +32,7 @@ from mqdssm.engines.notification.settings import INTERVAL_S, SETTLE_S
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DecodeError
+from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.notification import NotificationVersion
 from mqdssm.model.replication import Service
@@ -406,14 +406,13 @@ def _document_of(file: Path) -> dict[str, Any]:
         ConfigError: it cannot be read, is too long or no TOML.
     """
     try:
-        with file.open("rb") as opened:
-            data = opened.read(CONFIG_BYTES_MAX + 1)
-        if len(data) > CONFIG_BYTES_MAX:
-            raise ConfigError(f"{file} is longer than {CONFIG_BYTES_MAX} octets: it is no configuration")
-        return tomllib.loads(data.decode("utf-8"))
+        return read_toml(file, CONFIG_BYTES_MAX)
     except FileNotFoundError:
         raise ConfigError(f"there is no {file}: 'mqdssm enterprise init' makes one") from None
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except TooLongFileError:
+        text = f"{file} is longer than {CONFIG_BYTES_MAX} octets: it is no configuration"
+        raise ConfigError(text) from None
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{file} cannot be read: {reason}") from error
 

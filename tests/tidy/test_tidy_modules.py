@@ -5,6 +5,7 @@ from support.project.source_tree import ROOT, name, report, sources
 MODULE_LINES_MIN = 60
 HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
+    "mqdssm/events/input_files.py": "one reader of named files for command line, server and pipeline",
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
     "mqdssm/testing/simulation/fast_records.py": "changes all loaded classes: for a command that runs alone",

@@ -20,6 +20,7 @@ MACHINERY = frozenset(
         *(f"mqdssm/wire/{module}.py" for module in ("plan", "source", "walk")),
         *(f"mqdssm/tables/{module}.py" for module in ("ldif", "row")),
         "mqdssm/events/durable_files.py",
+        "mqdssm/events/input_files.py",
     }
 )
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b(?! *\(?#\d+)")

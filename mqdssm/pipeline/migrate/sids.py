@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.input_files import TooLongFileError, read_limited
 from mqdssm.wire.acl import Acl
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
@@ -73,10 +74,10 @@ def load_sid_map(path: Path) -> SidMap:
         ConfigError: it cannot be read or used; naming the line or entry.
     """
     try:
-        if path.stat().st_size > MAP_BYTES_MAX:
-            raise ConfigError(f"{path} is no map of SIDs: it is larger than {MAP_BYTES_MAX} bytes")
-        data = path.read_bytes()
+        data = read_limited(path, MAP_BYTES_MAX)
         text = data.decode("utf-8-sig")
+    except TooLongFileError:
+        raise ConfigError(f"{path} is no map of SIDs: it is larger than {MAP_BYTES_MAX} bytes") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -6,7 +6,6 @@ The mapping also gives the form of the source's values.
 import codecs
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -16,6 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
+from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.propids import GUIDS, Variant
 from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.documents import Document
@@ -194,13 +194,8 @@ def load_mapping(path: Path) -> SourceMapping:
         ConfigError: it cannot be read or used; naming what is wrong and where.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAPPING_BYTES_MAX + 1)
-        if len(data) > MAPPING_BYTES_MAX:
-            raise ConfigError(f"{path} is no mapping: it is longer than {MAPPING_BYTES_MAX} bytes")
-        return SourceMapping.model_validate(tomllib.loads(data.decode("utf-8"))).relative_to(
-            path.resolve().parent
-        )
+        content = read_toml(path, MAPPING_BYTES_MAX)
+        return SourceMapping.model_validate(content).relative_to(path.resolve().parent)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
@@ -208,7 +203,9 @@ def load_mapping(path: Path) -> SourceMapping:
             _said(problem) for problem in error.errors(include_url=False, include_input=False)
         )
         raise ConfigError(f"{path} cannot be used: {message}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except TooLongFileError:
+        raise ConfigError(f"{path} is no mapping: it is longer than {MAPPING_BYTES_MAX} bytes") from None
+    except ValueError as error:
         raise ConfigError(f"{path} is no TOML: {error}") from error
 
 

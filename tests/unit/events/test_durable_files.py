@@ -3,13 +3,14 @@
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events import durable_files
-from mqdssm.events.durable_files import replace_file, sync_folder, write_atomically
+from mqdssm.events.durable_files import locked, replace_file, sync_folder, write_atomically
 
 
 @pytest.fixture
@@ -97,3 +98,11 @@ def test_a_folder_that_is_not_there_is_an_error_but_on_windows(
         sync_folder(tmp_path / "none")
     monkeypatch.setattr(durable_files, "_SYNCS_FOLDERS", False)  # as there, where folders are not opened
     sync_folder(tmp_path / "none")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs O_NOFOLLOW")
+def test_a_lock_is_no_link_that_another_user_made(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"), locked(tmp_path / "lock", wait_s=0, message="held"):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.validate.nightly import baseline
 from mqdssm.pipeline.validate.nightly.assessment import (
     EXPIRED_RULE,
     FindingAssessor,
@@ -138,6 +139,11 @@ class TestBaseline:
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot be read"):
             Baseline.load(tmp_path / "nowhere")
+
+    def test_a_device_is_no_baseline(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(baseline, "BASELINE_BYTES_MAX", 4096)
+        with pytest.raises(ConfigError, match="/dev/zero is no baseline: it is larger than 4096 bytes"):
+            Baseline.load(Path("/dev/zero"))
 
     def test_differences_count(self) -> None:
         then = Baseline.of([finding(), finding(), finding(guid=OTHER)], NOW)

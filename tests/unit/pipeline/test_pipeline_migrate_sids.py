@@ -1,10 +1,13 @@
 """Maps of SIDs: how they are read, and what they make of descriptors."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.migrate import sids
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter, load_sid_map
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
@@ -67,6 +70,12 @@ def test_lines_that_cannot_be_used(tmp_path):
     (tmp_path / "latin.csv").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="is not UTF-8"):
         load_sid_map(tmp_path / "latin.csv")
+
+
+def test_a_device_is_no_map(monkeypatch):
+    monkeypatch.setattr(sids, "MAP_BYTES_MAX", 4096)
+    with pytest.raises(ConfigError, match="/dev/zero is no map of SIDs: it is larger than 4096 bytes"):
+        load_sid_map(Path("/dev/zero"))
 
 
 def descriptor(*sids):

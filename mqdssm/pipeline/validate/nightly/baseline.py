@@ -22,9 +22,12 @@ from typing import Any, Final, NamedTuple
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import write_atomically
+from mqdssm.events.input_files import TooLongFileError, read_limited
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding
 
+BASELINE_BYTES_MAX: Final = 256 << 20
+"""Limit of a baseline; a finding takes about 200 bytes."""
 _NAMED: Final = re.compile(
     r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])|\bS-1-\d+(?:-\d+)+",
     re.IGNORECASE,
@@ -156,9 +159,12 @@ class Baseline:
             ConfigError: it cannot be read, or is no baseline; the text names file and line.
         """
         try:
-            lines = path.read_text(encoding="utf-8").split("\n")
+            lines = read_limited(path, BASELINE_BYTES_MAX).decode("utf-8").split("\n")
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        except TooLongFileError:
+            text = f"{path} is no baseline: it is larger than {BASELINE_BYTES_MAX} bytes"
+            raise ConfigError(text) from None
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is no baseline: {error}") from error
         created: datetime | None = None

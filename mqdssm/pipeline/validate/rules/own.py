@@ -24,13 +24,13 @@ A condition is Spark SQL over the columns of the type, true for a defect. It run
 who runs the validation, so it may call only the functions of `mqdssm.pipeline.validate.rules.functions`.
 """
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
+from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.suggestions import suggestion
 from mqdssm.pipeline.validate.rules.functions import checked_sql
 from mqdssm.pipeline.validate.rules.rule import FRAMES, SEVERITIES, Rule, RuleFile, Wrong
@@ -85,14 +85,12 @@ def read_content(path: Path) -> dict[str, Any]:
         ConfigError: it cannot be read, is too long, or is no TOML.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(RULES_BYTES_MAX + 1)
-        if len(data) > RULES_BYTES_MAX:
-            raise ConfigError(f"{path} is no file of rules: it is longer than {RULES_BYTES_MAX} bytes")
-        return tomllib.loads(data.decode("utf-8"))
+        return read_toml(path, RULES_BYTES_MAX)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except TooLongFileError:
+        raise ConfigError(f"{path} is no file of rules: it is longer than {RULES_BYTES_MAX} bytes") from None
+    except ValueError as error:
         raise ConfigError(f"{path} is no TOML file: {error}") from error
 
 
