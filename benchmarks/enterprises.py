@@ -1,7 +1,6 @@
 """Changes that reach the last server of another site: [enterprise]."""
 
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
 from mqdssm.server.control_client import ControlClient
 from mqdssm.testing import OpenLdapServer
+from mqdssm.testing.openldap_start import free_ports
 
 ENTERPRISE: Final = Goal(
     name="enterprise",
@@ -154,8 +154,7 @@ def consumers() -> Iterator[Callable[[int], None]]:
 def consumer(chain: Chain, upstream: str, number: int) -> Iterator[str]:
     """Run a consumer with the settings of the provider, on a port of its own; give its URL."""
     provider = chain.provider
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"ldap://127.0.0.1:{free.getsockname()[1]}"
+    url = f"ldap://127.0.0.1:{free_ports(1)[0]}"
     with tempfile.TemporaryDirectory(prefix="mqdssm-") as folder:
         path = Path(folder)
         (path / "db").mkdir()

@@ -5,8 +5,7 @@ See [MS-MQQB] 2.1.1 and 3.1.5.1.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Collection
 from typing import Any, Final, Protocol
 
 from mqdssm.errors import DecodeError
@@ -16,8 +15,6 @@ from mqdssm.wire.message_packets import MessageFramer
 
 WRITE_BYTES_HIGH: Final = 1 << 20
 """Octets that wait to be written, beyond which no further message is sent."""
-BATCH_PACKETS: Final = 64
-"""Packets that are handled together: a window of messages ([MS-MQQB] 3.1.1.2)."""
 BATCH_BYTES: Final = 1 << 16
 """Octets of packets that are written together."""
 WRITE_BYTES_MAX: Final = 8 << 20
@@ -38,8 +35,8 @@ class ConnectionOwner(Protocol):
     def on_connected(self, connection: "SessionConnection") -> None:
         """Handle a new connection."""
 
-    def on_packets(self, connection: "SessionConnection", packets: Sequence[Packet | Message]) -> int:
-        """Handle some packets, in their order.
+    def on_packets(self, connection: "SessionConnection", packets: Collection[Packet | Message]) -> int:
+        """Handle the first of some packets, in their order.
 
         Returns how many: the others have to wait. If none can be handled, they wait until
         `SessionConnection.resume` is called.
@@ -132,7 +129,7 @@ class SessionConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write the packets of `write_soon`."""
-        data = self._unwritten[0] if len(self._unwritten) == 1 else b"".join(self._unwritten)
+        data = b"".join(self._unwritten)
         self._unwritten.clear()
         self._unwritten_bytes = 0
         if self._transport is None or self._is_closed or not data:
@@ -211,7 +208,7 @@ class SessionConnection(asyncio.Protocol):
 
     def _process(self) -> None:
         while self._backlog and not self._is_closed:
-            handled = self._owner.on_packets(self, tuple(islice(self._backlog, BATCH_PACKETS)))
+            handled = self._owner.on_packets(self, self._backlog)
             if not handled:
                 return
             for _ in range(min(handled, len(self._backlog))):  # closing has emptied it

@@ -7,11 +7,12 @@ They perform the actions of `mqdssm.engines.session.session` ([MS-MQQB] 3.1.5 to
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from random import random
 from typing import Final
 
@@ -40,6 +41,8 @@ CONNECT_S: Final = 10.0
 """Seconds for one attempt to connect to one socket address."""
 SOCKET_ADDRESSES_MAX: Final = 4
 """Socket addresses of one machine that an attempt tries."""
+BATCH_PACKETS: Final = 64
+"""Packets that are handled together: a window of messages ([MS-MQQB] 3.1.1.2)."""
 UNWANTED_S: Final = 5.0
 """Seconds after which a queue manager that has not asked again has no message left for a neighbour."""
 
@@ -91,10 +94,10 @@ class SessionStatus:
     problem: str = ""
 
 
-def _express_messages(packets: Sequence[Packet | Message]) -> list[Message]:
-    """Return the express messages that some packets begin with."""
+def _express_messages(packets: Collection[Packet | Message]) -> list[Message]:
+    """Return the express messages that some packets begin with: at most a batch."""
     messages: list[Message] = []
-    for packet in packets:
+    for packet in islice(packets, BATCH_PACKETS):
         if not isinstance(packet, Message) or packet.delivery is not DeliveryGuarantee.EXPRESS:
             break
         messages.append(packet)
@@ -156,7 +159,7 @@ class SessionDriver:
         self._connection = connection
         self.take(do.Connected(connection=connection.number))
 
-    def on_packets(self, connection: SessionConnection, packets: Sequence[Packet | Message]) -> int:
+    def on_packets(self, connection: SessionConnection, packets: Collection[Packet | Message]) -> int:
         """Handle some packets.
 
         Several express messages in a row are passed to the queue manager together.
@@ -165,7 +168,7 @@ class SessionDriver:
         """
         messages = _express_messages(packets)
         if not self.is_open or not messages:
-            return int(self._handle(connection, packets[0]))
+            return int(self._handle(connection, next(iter(packets))))
         if not self.session.may_read or not self._context.queue_manager.offer(messages):
             return 0
         for _ in messages:
@@ -243,16 +246,17 @@ class SessionDriver:
 
         The message is None if it has parts that are not supported, and no acknowledgement fits.
         """
-        try:
-            message = message_of(packet) if isinstance(packet, UserPacket) else packet
-        except UnsupportedPacketError as error:
-            log.info("a message is dropped: %s", error)
-            assert isinstance(packet, UserPacket)  # noqa: S101  a message is read already
-            plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
-            refused = None
-            with suppress(UnsupportedPacketError):
-                refused = None if error.message_class is None else message_of(plain)
-            return refused, error.message_class, "dropped: unsupported message"
+        message = packet if isinstance(packet, Message) else None
+        if isinstance(packet, UserPacket):
+            try:
+                message = message_of(packet)
+            except UnsupportedPacketError as error:
+                log.info("a message is dropped: %s", error)
+                plain = replace(packet, transaction=None, security=None, soap=None, extension_data=b"")
+                refused = None
+                with suppress(UnsupportedPacketError):
+                    refused = None if error.message_class is None else message_of(plain)
+                return refused, error.message_class, "dropped: unsupported message"
         if packet.delivery is DeliveryGuarantee.RECOVERABLE and not self._context.queue_manager.is_storing:
             refusal = MessageClass.NACK_QUEUE_EXCEED_QUOTA
             return message, refusal, "refused: recoverable message, there is no store"
@@ -351,7 +355,7 @@ class AcceptedSession(SessionDriver):
         else:
             connection.abort()
 
-    def on_packets(self, connection: SessionConnection, packets: Sequence[Packet | Message]) -> int:
+    def on_packets(self, connection: SessionConnection, packets: Collection[Packet | Message]) -> int:
         """Handle some packets; see `SessionDriver.on_packets`."""
         self.active_at = self._loop.time()
         return super().on_packets(connection, packets)

@@ -1,8 +1,8 @@
-"""Frozen dataclasses whose objects are function quickly.
+"""Frozen dataclasses whose objects are made quickly.
 
 The `__init__` of a frozen dataclass sets each attribute by a call of `object.__setattr__`, because the class
 refuses assignments. With twenty attributes these calls take ten times as long as assignments. A message and
-its packet are function several times on their way.
+its packet are made several times on their way.
 """
 
 from collections.abc import Callable, Sequence

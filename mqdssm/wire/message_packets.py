@@ -5,7 +5,7 @@ alike, the common octets of their packets are kept, and are neither encoded nor 
 those of `mqdssm.wire.mqqb` and `mqdssm.model.packet_messages`.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import attrgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -24,28 +24,10 @@ _TIME_AT: Final = 52  # UserHeader.SentTime and MessageID ([MS-MQMQ] 2.2.19.2)
 _BODY_SIZES: Final = Struct("<II")
 _BODY_SIZES_AT: Final = 32  # MessageSize and AllocationBodySize in MessagePropertiesHeader (2.2.19.3)
 _PROPERTIES_BYTES: Final = 56  # without label, extension data and body
+_VARYING: Final = frozenset({"identifier", "sent_at", "body", "authentication_level"})
+"""Properties that differ from message to message; the last one is not in a packet."""
 _shape_of: Final = attrgetter(
-    "identifier.source",
-    "message_class",
-    "body_type",
-    "label",
-    "application_tag",
-    "delivery",
-    "priority",
-    "time_to_reach_queue_s",
-    "time_to_be_received_s",
-    "acknowledgements",
-    "administration_queue",
-    "response_queue",
-    "correlation",
-    "positive_journaling",
-    "negative_journaling",
-    "connector_type",
-    "sender_type",
-    "sender",
-    "hash_algorithm",
-    "signature",
-    "destination",
+    "identifier.source", *(field.name for field in fields(Message) if field.name not in _VARYING)
 )
 """Properties of a message that its packet has, but for number, time and body."""
 
