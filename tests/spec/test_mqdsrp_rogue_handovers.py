@@ -9,7 +9,7 @@ from support.replication.network import SETTLE_S, Net, all_equal, guid_of, objec
 
 from mqdssm.engines.replication.actions import Resynchronize, Send
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.succession import GAP
+from mqdssm.engines.replication.succession import GAP, PREDECESSOR_TRIES
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, SyncReplyMessage, SyncRequestMessage
 from mqdssm.model.propids import ObjectType, Propid
@@ -90,6 +90,35 @@ def test_a_handover_is_taken_from_the_predecessor_alone(what: str, how: str) -> 
     assert kept(net, successor, partition_id).last < GAP
     assert before.keys() <= objects(net, successor, partition_id).keys()
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+@pytest.mark.parametrize("what", HANDOVERS)
+def test_a_handover_is_taken_from_a_predecessor_that_answers_late(what: str) -> None:
+    """Decision R190: after any number of questions without an answer."""
+    predecessor, successor, liar, partition_id = HANDOVERS[what]
+    net = begun(what, "restarted")
+    answering: set[str] = set()
+    net.drop = lambda source, send: (
+        send.destination == successor
+        and isinstance(send.message, SyncReplyMessage)
+        and source not in answering
+    )
+    since = len(net.sent)
+    net.run(LONG_S)
+    questions = [
+        message
+        for source, _, message in net.sent[since:]
+        if source == successor
+        and isinstance(message, SyncRequestMessage)
+        and message.partition_id == partition_id
+    ]
+    assert len(questions) > PREDECESSOR_TRIES
+    answering.add(predecessor)
+    net.run(LONG_S)
+    assert liar not in asked(net, successor, partition_id, since)
+    assert owns(net, successor, partition_id)
+    assert kept(net, successor, partition_id).last < GAP
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")

@@ -264,16 +264,20 @@ def find_naming_object(server: ReplicaState, partition: Partition) -> Job[ops.Ob
     return enterprise_object if is_me else None
 
 
-def _is_handed_over(server: ReplicaState, partition: Partition, naming: ops.ObjectRead) -> bool:
+def _is_handed_over(
+    server: ReplicaState, partition: Partition, naming: ops.ObjectRead, *, is_confirmed: bool
+) -> bool:
     """Return True if a partition was just handed over to us (decision R140).
 
     Our copy ends with that change.
 
     Then its predecessor confirms whether we have all. Else we were its authority before, and lost later
-    changes.
+    changes. A predecessor that has not answered several questions is not waited for; an answer that comes
+    counts, however late (decision R190).
     """
     is_kept = not partition.record.is_new and not server.settings.restored
-    return is_kept and naming.seq_number == partition.last and partition.tries < PREDECESSOR_TRIES
+    is_awaited = is_confirmed or partition.tries < PREDECESSOR_TRIES
+    return is_kept and naming.seq_number == partition.last and is_awaited
 
 
 def _is_named_pec(server: ReplicaState, partition: Partition, enterprise: ops.ObjectRead) -> Job[bool]:
@@ -313,7 +317,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     partition.is_whole = partition.is_whole or is_confirmed
     naming = None if partition.is_settled else (yield from find_naming_object(server, partition))
     if naming is not None and not partition.is_doubted:
-        if not _is_handed_over(server, partition, naming):
+        if not _is_handed_over(server, partition, naming, is_confirmed=is_confirmed):
             partition.is_doubted = True  # we were its authority before, with a disk that is lost or older
         elif is_confirmed:
             partition.is_settled = True
