@@ -39,8 +39,6 @@ ALWAYS = {
     *("down_max_s", "slow_max_ms", "late_max_s", "cut_max_s", "full_max_s", "damaged_max_s", "jump_max_s"),
 }
 """Options that every run has."""
-FOREIGN = {"foreign_every_s", "look_s"}
-"""Options that the seeds of `Generation.FOREIGN` have, and no others."""
 FOREIGN_REACHED = (
     "foreign writes to owners",
     "foreign writes to replicas",
@@ -229,7 +227,7 @@ def test_every_seed_may_draw_every_option() -> None:
     """Each is drawn by some and not by others, wherever one looks; so are those that change everything."""
     for first in (1_000, 10_000_000):
         runs = [drawn(options_of(seed)) for seed in range(first, first + 400)]
-        for name in runs[0].keys() - ALWAYS - FOREIGN:
+        for name in runs[0].keys() - ALWAYS:
             assert {one[name] for one in runs} == {True, False}, name
         assert {(one["directories"], bool(one["lies_every_ms"])) for one in runs} == {
             (directories, hostile) for directories in (True, False) for hostile in (True, False)

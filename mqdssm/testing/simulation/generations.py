@@ -11,6 +11,8 @@ from enum import IntEnum
 from itertools import chain
 from typing import Final
 
+from mqdssm.samples.seeded_random import SeededRandom
+
 
 class Generation(IntEnum):
     """Set of options that a seed may draw; each generation includes the earlier ones."""
@@ -34,10 +36,14 @@ class Generation(IntEnum):
     """Other programs that write into the directories, in each seed; every partition keeps its owner."""
     SHORT = 10
     """As `ALL`; runs with stores on directories have half of the time."""
+    EVERY = 11
+    """As `FOREIGN` in one run of ten, else as `SHORT`."""
 
 
 FOREIGN_SEEDS: Final = range(340_000, 350_000)
 """Seeds of generation `FOREIGN`."""
+_FOREIGN_EVERY: Final = 10
+"""One run in this number has other programs that write, in generation `EVERY`."""
 
 
 _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
@@ -82,6 +88,8 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             715_699,
             718_640,
             720_339,
+            728_457,
+            730_972,
         ),
     ),
 }
@@ -96,4 +104,12 @@ def generation_of(seed: int) -> Generation:
 
     A seed that is not recorded may draw every option.
     """
-    return RECORDED.get(seed, Generation.FOREIGN if seed in FOREIGN_SEEDS else Generation.SHORT)
+    return RECORDED.get(seed, Generation.FOREIGN if seed in FOREIGN_SEEDS else Generation.EVERY)
+
+
+def narrow(generation: Generation, seed: int) -> Generation:
+    """Return the generation of one run: in place of `EVERY` the one that it draws."""
+    if generation is not Generation.EVERY:
+        return generation
+    has_other_programs = SeededRandom("generation", seed).one_in(_FOREIGN_EVERY)
+    return Generation.FOREIGN if has_other_programs else Generation.SHORT

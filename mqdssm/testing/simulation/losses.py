@@ -243,6 +243,7 @@ class Losses:
             whole = heir.is_whole(partition.partition_id)
             partition.loosen(heir.reached(partition.partition_id) if whole else 0)
         yield self._rng.below(120) * 1.0
+        heir = self._whole_heir(site_id, heir, partitions)
         for partition in sorted(partitions, key=_enterprise_last):
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
@@ -250,6 +251,18 @@ class Losses:
         self.name_pec()  # a BSC of the site may still follow the lost PEC, and know no other server (R118)
         yield from self._remove_machine(owner)
         yield from self._remove_retired(partitions)
+
+    def _whole_heir(
+        self, site_id: Guid, heir: SimulatedServer, partitions: list[PartitionLedger]
+    ) -> SimulatedServer:
+        """Return an heir, or another one in place of one that began a full synchronization meanwhile.
+
+        An answer of the lost controller had waited until the heir's disk had room.
+        """
+        owned = [partition.partition_id for partition in partitions]
+        if self._world.options.work.takeover_half or _has(heir, owned):
+            return heir
+        return self.furthest(site_id) or heir
 
     def sites_that_are_back(self) -> list[PartitionLedger]:
         """Return removed sites that exist again.

@@ -8,7 +8,7 @@ from typing import Final
 
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.fault_options import NONE, FaultOptions, hardships_of
-from mqdssm.testing.simulation.generations import Generation, generation_of
+from mqdssm.testing.simulation.generations import Generation, generation_of, narrow
 
 PER_MILLE: Final = 1000
 """Unit of chances: one in a thousand."""
@@ -175,8 +175,7 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
         seed: where every choice comes from.
         generation: what may be drawn; None: what the seed was recorded with, or everything.
     """
-    if generation is None:
-        generation = generation_of(seed)
+    generation = narrow(generation_of(seed) if generation is None else generation, seed)
     rng = SeededRandom("options", seed)
     bscs = _enterprise(rng)
     fault_options = hardships_of(seed, generation)
