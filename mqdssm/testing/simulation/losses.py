@@ -255,7 +255,7 @@ class Losses:
     def _whole_heir(
         self, site_id: Guid, heir: SimulatedServer, partitions: list[PartitionLedger]
     ) -> SimulatedServer:
-        """Return an heir, or another one in place of one that began a full synchronization meanwhile.
+        """Return an heir, or another one if it began a full synchronization meanwhile.
 
         An answer of the lost controller had waited until the heir's disk had room.
         """
