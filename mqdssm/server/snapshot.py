@@ -41,6 +41,7 @@ class PartitionSnapshot(_Part):
         state: step of a full synchronization; NORMAL if there is none.
         is_unfinished: True if a change failed halfway, and is tried again.
         foreign: objects that another program has changed since the start, and that got no number.
+        is_new: True if the copy never was complete.
     """
 
     partition_id: UUID
@@ -55,6 +56,7 @@ class PartitionSnapshot(_Part):
     state: str
     is_unfinished: bool
     foreign: int
+    is_new: bool
 
     @property
     def label(self) -> str:

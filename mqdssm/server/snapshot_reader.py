@@ -144,6 +144,7 @@ class SnapshotReader:
             state=partition.purge_state.name,
             is_unfinished=partition.is_unfinished,
             foreign=partition.foreign,
+            is_new=partition.is_new,
         )
 
     def _neighbor(self, neighbor: NeighborStatus, unreachable: dict[str, str]) -> NeighborSnapshot:

@@ -123,6 +123,32 @@ def test_the_enterprise_is_handed_to_a_psc(alone, operated):
     wait_until(lambda: operated.owner(PEC_PARTITION_ID) == ["PSC1"])
 
 
+@pytest.mark.parametrize(
+    ("lack", "words"),
+    [
+        ({"missing": 2}, "BSC1 lacks 2 changes of Site1 that another server has reported: choose a server"),
+        ({"is_new": True}, "BSC1 never had a complete copy of Site1: choose a server that has more, or add"),
+    ],
+)
+def test_a_copy_that_lacks_changes_takes_over_only_if_the_operator_says_so(
+    alone, operated, tmp_path, lack, words
+):
+    live = operated.servers["BSC1"]
+    whole = SnapshotReader(live.server).read()
+    partitions = tuple(
+        part.model_copy(update=lack) if part.site_name == "Site1" else part for part in whole.partitions
+    )
+    service = ControlService(
+        live.server, lambda: whole.model_copy(update={"partitions": partitions}), lambda: None
+    )
+    take_over = ("enterprise", "take-over", "--site", "Site1", "--server", str(tmp_path / "lacking"))
+    with ControlServer(tmp_path / "lacking", service):
+        assert words in alone(*take_over, code=6).stderr
+        plan = alone.json(*take_over, "--incomplete", "--dry-run")
+    assert plan["steps"] == ["BSC1 becomes the owner of Site1 in place of PSC1"]
+    assert operated.owner() == ["PSC1"]
+
+
 def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):
     """The order of docs/directory-servers.md: take over, name the PSC at the PEC."""
     operated.servers.pop("PSC1").stop()

@@ -23,7 +23,13 @@ Server = Annotated[
 SiteOption = Annotated[str, typer.Option("--site", metavar="NAME", help="The partition of this site.")]
 Enterprise = Annotated[bool, typer.Option("--enterprise", help="The partition of the enterprise.")]
 Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="Machine of the other server.")]
+Incomplete = Annotated[
+    bool, typer.Option("--incomplete", help="Also if the server's copy lacks changes: they are lost.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and print the steps, and change nothing.")]
+
+
+_TAKE_OVER_HINT = "choose a server that has more, or add --incomplete if there is none"
 
 
 def take_over(
@@ -32,6 +38,7 @@ def take_over(
     server: Server,
     site: SiteOption = "",
     enterprise: Enterprise = False,
+    incomplete: Incomplete = False,
     dry_run: DryRun = False,
 ) -> None:
     """Make a server the owner of a partition whose owner is lost for good.
@@ -44,6 +51,7 @@ def take_over(
         partition = _partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
         _require(not partition.is_ours, f"{own} owns the partition of {partition.label} already")
+        _require(incomplete or not _lack_of(partition), f"{own} {_lack_of(partition)}: {_TAKE_OVER_HINT}")
         step = f"{own} becomes the owner of {partition.label} in place of {partition.owner or 'nobody'}"
         if partition.is_enterprise:
             afterwards = [
@@ -269,6 +277,15 @@ def add_role_commands(group: typer.Typer) -> None:
             connects=False,
             examples=(f"mqdssm enterprise {words}",),
         )
+
+
+def _lack_of(partition: "PartitionSnapshot") -> str:
+    """Return what the copy of a partition lacks, in words; empty if nothing is known."""
+    if partition.is_new:
+        return f"never had a complete copy of {partition.label}"
+    if partition.missing:
+        return f"lacks {partition.missing} changes of {partition.label} that another server has reported"
+    return ""
 
 
 def _partition(snapshot: "ServerSnapshot", site: str, *, is_enterprise: bool) -> "PartitionSnapshot":

@@ -28,6 +28,7 @@ class PartitionStatus:
         is_unfinished: True if a change failed halfway, and is tried again (decision R103).
         foreign: number of objects that another program has changed since the start, and that got no number;
             in a replica they differ from the owner's (decision R112).
+        is_new: True if the copy never was complete (decision R140).
     """
 
     partition_id: Guid
@@ -40,6 +41,7 @@ class PartitionStatus:
     purge_state: PurgeState
     is_unfinished: bool
     foreign: int
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ def _partition(partition: Partition) -> PartitionStatus:
         purge_state=record.purge_state,
         is_unfinished=partition.is_unfinished,
         foreign=len(partition.foreign),
+        is_new=partition.record.is_new,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from mqdssm.model import messages as msg
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -284,9 +284,10 @@ class HostileMessages:
             return self._about_server(self._rng.of(servers))
         if sites and self._truth():
             return self._about_site(self._rng.of(sites))
-        named = enterprise.live(ObjectType.ENTERPRISE)[0]
+        named = enterprise.live(ObjectType.ENTERPRISE)  # none: a PEC took over before it had received it
+        identifier = named[0].identifier if named else NULL_GUID
         return self._asks(
-            msg.Command.UPDATE, PEC_PARTITION_ID, named.identifier, ((Propid.E_PECNAME, self._name()),)
+            msg.Command.UPDATE, PEC_PARTITION_ID, identifier, ((Propid.E_PECNAME, self._name()),)
         )
 
     def _controllers(self) -> list[NumberedChange]:

@@ -49,6 +49,7 @@ def partition(**changes: Any) -> PartitionSnapshot:
         "state": "NORMAL",
         "is_unfinished": False,
         "foreign": 0,
+        "is_new": False,
     }
     return PartitionSnapshot.model_validate(values | changes)
 
