@@ -1,11 +1,13 @@
 """``mqdssm inventory``: list MSMQ's objects, owners, rights and orphans."""
 
+import heapq
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
@@ -17,6 +19,26 @@ if TYPE_CHECKING:
 SITES: Final = ("site", "machines", "queues", "routing servers")
 ACCOUNTS: Final = ("account", "owns queues", "owns machines", "may send to", "may receive from")
 PROBLEMS: Final = ("problem", "type", "object", "what is wrong")
+MACHINE_STATES: Final = (
+    "machine",
+    "state",
+    "service",
+    "public queues",
+    "private queues",
+    "messages",
+    "in journals",
+)
+STATE_OF_MACHINE: Final = (
+    "ComputerName",
+    "State",
+    "Service",
+    "PublicQueues",
+    "PrivateQueues",
+    "Messages",
+    "JournalMessages",
+)
+QUEUE_STATES: Final = ("machine", "queue", "kind", "messages", "bytes", "in the journal", "last activity")
+STATE_OF_QUEUE: Final = ("Machine", "Name", "Kind", "Messages", "Bytes", "JournalMessages", "LastActivity")
 
 
 def inventory(
@@ -33,7 +55,19 @@ def inventory(
         Path | None,
         typer.Option("--csv", metavar="DIR", help="Write CSV files to this folder: new or empty."),
     ] = None,
-) -> None:
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--add",
+            metavar="FILE",
+            help="Output of the script on a machine (JSON, CLIXML), metrics of windows_exporter, or a folder "
+            "of such files. Repeatable.",
+        ),
+    ] = None,
+    script: Annotated[
+        bool, typer.Option("--script", help="Print the PowerShell script for machines, and exit.")
+    ] = False,
+) -> int:
     r"""List machines, queues, owners, permissions, orphans and clones.
 
     Nothing is changed.
@@ -41,8 +75,14 @@ def inventory(
     From an export, a directory (--url) or MQIS tables. --output json prints all tables, an object a line.
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
+    if script:
+        from mqdssm.pipeline.inventory.machines.script_output import script_text
+
+        run.output.raw(script_text())
+        return ExitCode.FINE
     chosen = engine_of(run).arguments()
     from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
+    from mqdssm.pipeline.inventory.machines.files import files_of
     from mqdssm.pipeline.inventory.writers import check_folder
     from mqdssm.pipeline.report import check_page
 
@@ -51,14 +91,17 @@ def inventory(
             check_page(html)
         if csv is not None:
             check_folder(csv)
+        files_of(add or ())
     source = source_of(run, folder, mqis, mapping, doing="list")
     with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
-        inventory = Inventory(where, **chosen)
+        inventory = Inventory(where, **chosen, added=add or ())
         if html is not None:
             write_inventory_page(html, inventory)
         if csv is not None:
             write_csv(inventory, csv)
         _print(run, inventory)
+    broken = inventory.states is not None and inventory.states.problems
+    return ExitCode.FINDINGS if broken else ExitCode.FINE
 
 
 def _print(run: CommandRun, inventory: "Inventory") -> None:
@@ -74,6 +117,8 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
         (SITES, _sites(inventory)),
         (ACCOUNTS, _accounts(inventory)),
         (PROBLEMS, _problems(inventory)),
+        (MACHINE_STATES, _machine_states(inventory)),
+        (QUEUE_STATES, _queue_states(inventory)),
     ):
         if output.sample(columns, rows):
             output.note(f"more than {SAMPLE_MAX}: --html, --csv and --output json have more")
@@ -85,6 +130,11 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
             f"warning: {count} value(s) cannot be read and are listed as missing, as in "
             f"{inventory.first_unreadable}; 'mqdssm validate' names all"
         )
+    if inventory.states is not None:
+        for problem in inventory.states.problems:
+            output.note(f"error: not added: {problem.file}: {problem.problem}")
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(inventory.states.counts.items()))
+        output.note(f"{inventory.states.files} files added; machines: {counts}")
     output.note(f"{len(inventory.problems)} orphans and clones, {engine_words(inventory.engine)}")
 
 
@@ -109,6 +159,29 @@ def _problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
         yield problem.rule, problem.type, problem.dn or problem.guid or "", problem.message
 
 
+def _machine_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    for record in () if inventory.states is None else inventory.states.machines():
+        yield tuple(_cell(record[name]) for name in STATE_OF_MACHINE)
+
+
+def _queue_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+    """Yield the queues with messages, those with most messages first."""
+    if inventory.states is None:
+        return
+    busy = (record for record in inventory.states.queues() if record["Messages"] or record["JournalMessages"])
+    first = heapq.nsmallest(
+        SAMPLE_MAX + 1,
+        busy,
+        key=lambda record: (-(record["Messages"] or 0), -(record["JournalMessages"] or 0)),
+    )
+    for record in first:
+        yield tuple(_cell(record[name]) for name in STATE_OF_QUEUE)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
+
+
 app = command_app(
     inventory,
     spark=True,
@@ -117,5 +190,7 @@ app = command_app(
         "mqdssm inventory export/2026-01-31 --html inventory.html --csv inventory/",
         "mqdssm inventory --connection lab -o json > inventory.jsonl",
         "mqdssm inventory --mqis mqis/ --html inventory.html",
+        "mqdssm inventory --script > msmq-machine.ps1",
+        "mqdssm inventory export/2026-01-31 --add machines/ --html inventory.html",
     ),
 )

@@ -23,7 +23,7 @@ from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.elements import Queue
 from mqdssm.model.safe_text import printable_json, visible
 from mqdssm.pipeline.diff.changes import _Changes, _comment
-from mqdssm.pipeline.inventory.writers import _csv_line, _json, cell
+from mqdssm.pipeline.inventory.writers import _csv_line, cell, json_line
 from mqdssm.pipeline.ldif import record, replacement
 from mqdssm.pipeline.migrate.places import MapRow, write_guid_map
 from mqdssm.pipeline.report.page import shown
@@ -141,7 +141,7 @@ def test_json_means_what_it_meant(text: str) -> None:
     for made in (json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, indent=2)):
         assert json.loads(printable_json(made)) == value
         assert is_harmless(printable_json(made))
-    assert is_harmless(_json(value))
+    assert is_harmless(json_line(value))
     told = status_json(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
     assert told.isprintable()
     assert json.loads(told)["text"] == text

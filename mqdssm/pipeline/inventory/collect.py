@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import require_packages
+from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import PipelineLogIn
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames.columns import UNREADABLE
+from mqdssm.pipeline.inventory.machines.states import (
+    MACHINE_STATE_COLUMNS,
+    QUEUE_STATE_COLUMNS,
+    MachineStates,
+)
 from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
 from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, names_of, rights_of
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
@@ -97,6 +103,7 @@ class Inventory:
         systems: number of machines by operating system.
         roles: number of machines by role.
         rights_problems: number of objects by what is wrong with their descriptors.
+        states: states of machines from the files that were added; None without files.
         unreadable: number of values that could not be decoded, by type of object; they are listed as missing.
         first_unreadable: the first of these values, in words; empty if there is none.
 
@@ -106,6 +113,7 @@ class Inventory:
         engine: ``local``, ``spark`` or ``auto``; see `mqdssm.pipeline.inventory.opened`.
         workers: processes of the local engine.
         on: where Spark runs.
+        added: files in which machines say something about themselves, or folders of such files.
     """
 
     def __init__(
@@ -116,6 +124,7 @@ class Inventory:
         engine: str = "auto",
         workers: int | None = None,
         on: SparkOptions = HERE,
+        added: Sequence[Path] = (),
     ) -> None:
         chosen = JobEngine.of(engine, on, workers)
         self.source = source.name
@@ -136,6 +145,7 @@ class Inventory:
         self.systems: Mapping[str, int] = self._survey.systems
         self.roles: Mapping[str, int] = self._survey.roles
         self.rights_problems: Mapping[str, int] = self._survey.rights_problems
+        self.states = MachineStates(added, self.placed_rows, self.dns_name_finder()) if added else None
 
     # -- the lists
 
@@ -169,7 +179,7 @@ class Inventory:
                     "Queues": None if key is None else self._survey.queues[place],
                     **{name: row.get(name) for name in MACHINE_COLUMNS[3:-1]},
                     **self._rights("queue-manager", rights),
-                    "Problems": self._problems("queue-manager", row),
+                    "Problems": self.problems_of_row("queue-manager", row),
                     "FullPath": row.get("FullPath"),
                 }
 
@@ -180,7 +190,7 @@ class Inventory:
                 yield {
                     **{name: row.get(name) for name in QUEUE_COLUMNS[:-1]},
                     **self._rights("queue", rights_of("queue", row.get("Security"))),
-                    "Problems": self._problems("queue", row),
+                    "Problems": self.problems_of_row("queue", row),
                     "FullPath": row.get("FullPath"),
                 }
 
@@ -274,11 +284,48 @@ class Inventory:
                 keys = key(batch)
                 yield batch, keys if name == "queue" else keys.to_pylist()
 
+    # -- rows for other reports
+
+    def placed_rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Record, Any]]:
+        """Yield rows of a type, and the key of the machine of each.
+
+        The key is None if the source has no such columns.
+        """
+        key = self._key(name)
+        for batch, keys in self._batches(name, columns, key):
+            places = keys if key is None or name != "queue" else keys.to_pylist()
+            yield from zip(batch.to_pylist(), places, strict=True)
+
+    def dns_name_finder(self) -> Callable[[str], str]:
+        """Return a function from the DN of a queue manager to its DNS name."""
+        names = {
+            normalize(row["FullPath"]): row["DnsHostName"]
+            for row in _rows(self._sets.get("computer"), ("FullPath", "DnsHostName"))
+            if row.get("FullPath") and row.get("DnsHostName")
+        }
+        return lambda path: names.get(DN.parse(path).parent.normalized, "") if path else ""
+
     def _site(self, guid: str) -> str:
         row = self._sites.get(guid)
         return str(row.get("Name") or guid) if row is not None else guid
 
-    def _problems(self, name: str, row: Record) -> list[str]:
+    def computers_of_machines(self) -> frozenset[str]:
+        """Return the normalized DNs of the computers of queue managers."""
+        rows = self.placed_rows("queue-manager", ("FullPath",))
+        return frozenset(
+            DN.parse(row["FullPath"]).parent.normalized for row, _ in rows if row.get("FullPath")
+        )
+
+    def service_names(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the service principal names of computers, by normalized DN."""
+        return {
+            normalize(row["FullPath"]): tuple(row["ServicePrincipalNames"])
+            for row in _rows(self._sets.get("computer"), ("FullPath", "ServicePrincipalNames"))
+            if row.get("FullPath") and row.get("ServicePrincipalNames")
+        }
+
+    def problems_of_row(self, name: str, row: Record) -> list[str]:
+        """Return the orphan and clone rules that an object breaks."""
         return list(self._flags.get((name, row.get("FullPath") or row.get("Identifier") or ""), ()))
 
     def _rights(self, name: str, rights: DescriptorRights) -> Record:
@@ -340,6 +387,8 @@ RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "queue": (*QUEUE_COLUMNS[:-1], "Owner", *asked("queue"), "RightsProblem", "Problems", "FullPath"),
     "account": ("Sid", "Name", *PEOPLE_COUNTS),
     "problem": tuple(Finding.__slots__),
+    "machine-state": MACHINE_STATE_COLUMNS,
+    "queue-state": QUEUE_STATE_COLUMNS,
 }
 """Columns of each kind of record, in order."""
 

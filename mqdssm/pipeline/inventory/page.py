@@ -6,11 +6,14 @@ A list has as many rows as a page can hold.
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mqdssm.pipeline.inventory.collect import PEOPLE_COUNTS, Inventory, Record
+from mqdssm.pipeline.inventory.machines.answers import ANSWERED
+from mqdssm.pipeline.inventory.machines.states import MachineStates
 from mqdssm.pipeline.inventory.problems import CLONES, ORPHANS, problem_rules
 from mqdssm.pipeline.report.charts import chart
 from mqdssm.pipeline.report.page import check_page, shown, write_page
@@ -19,6 +22,7 @@ from mqdssm.pipeline.report.validation import anchor
 SITES_MAX: Final = 300
 MACHINES_MAX: Final = 300
 QUEUES_MAX: Final = 300
+STATES_MAX: Final = 300
 PEOPLE_MAX: Final = 100
 PROBLEMS_MAX: Final = 50
 NAMES_MAX: Final = 4
@@ -66,6 +70,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         people_counts=PEOPLE_COUNTS[:7],
         machines=heapq.nsmallest(MACHINES_MAX, inventory.machines(), key=_first_machines),
         queues=heapq.nsmallest(QUEUES_MAX, inventory.queues(), key=_first_queues),
+        states=_states(inventory),
         named=named,
     )
 
@@ -78,6 +83,68 @@ def named(texts: list[str]) -> str:
     short = [text.partition(" (S-")[0] for text in texts[:NAMES_MAX]]
     more = f" and {len(texts) - NAMES_MAX} more" if len(texts) > NAMES_MAX else ""
     return ", ".join(short) + more
+
+
+@dataclass(frozen=True, slots=True)
+class _StateLists:
+    """States of machines, as the page shows them.
+
+    Attributes:
+        states: of the inventory.
+        machines: the first machines: those that need a look, then those with most messages.
+        machines_count: number of all machines.
+        queues: the queues with most messages.
+        queues_count: number of all queues.
+    """
+
+    states: MachineStates
+    machines: list[Record]
+    machines_count: int
+    queues: list[Record]
+    queues_count: int
+
+
+def _states(inventory: Inventory) -> _StateLists | None:
+    states = inventory.states
+    if states is None:
+        return None
+    machines = list(states.machines())
+    counted = _Counted(states.queues())
+    queues = heapq.nsmallest(STATES_MAX, counted, key=_first_queue_states)
+    first = heapq.nsmallest(STATES_MAX, machines, key=_first_machine_states)
+    return _StateLists(states, first, len(machines), queues, counted.count)
+
+
+class _Counted:
+    """Iterator that counts its records.
+
+    Attributes:
+        count: number of records so far.
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.count = 0
+        self._records = iter(records)
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._records:
+            self.count += 1
+            yield record
+
+
+def _first_machine_states(row: Record) -> tuple[bool, int, str]:
+    """Sort key of machines: those that need a look, then those with most messages."""
+    return row["State"] == ANSWERED, -(row["Messages"] or 0), str(row["ComputerName"])
+
+
+def _first_queue_states(row: Record) -> tuple[int, int, str, str]:
+    """Sort key of queues: by messages, then by messages in the journal."""
+    return (
+        -(row["Messages"] or 0),
+        -(row["JournalMessages"] or 0),
+        str(row["Machine"]).casefold(),
+        str(row["Name"]).casefold(),
+    )
 
 
 def _bars(numbers: Mapping[str, int]) -> list[tuple[str, str, dict[str, int]]]:

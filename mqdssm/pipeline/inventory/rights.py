@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.validate.rules.examiners import granted, kind_of
+from mqdssm.tables.account_names import everywhere
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
-from mqdssm.wire.sid import EVERYONE, WELL_KNOWN, Sid
+from mqdssm.wire.sid import EVERYONE
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.datasets import Dataset
@@ -97,24 +98,6 @@ def rights_of(name: str, image: bytes | None) -> DescriptorRights:
 
 
 _BATCH_ROWS: Final = 65_536
-_EVERYWHERE: Final = {sid.text: name.replace("_", " ").title() for name, sid in WELL_KNOWN.items()}
-DOMAIN_ACCOUNTS: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        500: "Administrator",
-        501: "Guest",
-        502: "krbtgt",
-        512: "Domain Admins",
-        513: "Domain Users",
-        514: "Domain Guests",
-        515: "Domain Computers",
-        516: "Domain Controllers",
-        517: "Cert Publishers",
-        518: "Schema Admins",
-        519: "Enterprise Admins",
-        520: "Group Policy Creator Owners",
-    }
-)
-"""Accounts that every domain has, by their relative identifiers ([MS-DTYP] 2.4.2.4)."""
 SOURCES: Final = (("computer", "Sid", "AccountName"), ("user", "SecurityIdentifier", "FullPath"))
 """Types with SIDs: the type, the column of the SID, the column of the name."""
 
@@ -126,18 +109,6 @@ def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, 
     """
     names = {sid: name for sid in sids if (name := everywhere(sid))}
     return names | dict(_accounts(sids, sets))
-
-
-def everywhere(sid: str) -> str:
-    """Return the name of a well-known SID or domain account; empty for any other SID."""
-    name = _EVERYWHERE.get(sid)
-    if name is not None:
-        return name
-    try:
-        parsed = Sid(sid)
-    except ValueError:
-        return ""
-    return DOMAIN_ACCOUNTS.get(parsed.rid, "") if parsed.domain is not None else ""
 
 
 def _accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -33,15 +34,28 @@ TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingPr
 """Lists of an inventory, by the name of their records."""
 
 
+def tables_of(inventory: Inventory) -> Mapping[str, Callable[[], Iterable[Record]]]:
+    """Return the lists of an inventory, with states of machines if there are any."""
+    tables: dict[str, Callable[[], Iterable[Record]]] = {
+        name: partial(records, inventory) for name, records in TABLES.items()
+    }
+    if inventory.states is not None:
+        tables |= {"machine-state": inventory.states.machines, "queue-state": inventory.states.queues}
+    return tables
+
+
 def json_lines(inventory: Inventory) -> Iterator[str]:
     """Yield all records as lines of JSON; ``record`` is the kind of each."""
     head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
     head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
     head |= {"not_looked_for": dict(inventory.not_looked_for), "unreadable": dict(inventory.unreadable)}
-    yield _json(head)
-    for name, records in TABLES.items():
-        for record in records(inventory):
-            yield _json({"record": name, **record})
+    if inventory.states is not None:
+        head |= {"added": inventory.states.files, "machine_states": dict(inventory.states.counts)}
+        head |= {"not_added": {problem.file: problem.problem for problem in inventory.states.problems}}
+    yield json_line(head)
+    for name, records in tables_of(inventory).items():
+        for record in records():
+            yield json_line({"record": name, **record})
 
 
 def check_folder(folder: Path) -> None:
@@ -70,14 +84,15 @@ def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
     """
     check_folder(folder)
     written = []
-    for name, records in TABLES.items():
+    for name, records in tables_of(inventory).items():
         path = folder / f"{name}s.csv"
-        write_atomically(path, _csv_lines(RECORDS[name], records(inventory)))
+        write_atomically(path, csv_lines(RECORDS[name], records()))
         written.append(path)
     return written
 
 
-def _csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Iterator[str]:
+def csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Iterator[str]:
+    """Yield the lines of a CSV file for spreadsheets."""
     yield _BYTE_ORDER_MARK + _csv_line(columns)
     for record in records:
         yield _csv_line(cell(record.get(column)) for column in columns)
@@ -117,7 +132,8 @@ def time_of(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _json(record: Record) -> str:
+def json_line(record: Record) -> str:
+    """Return a record as a line of JSON."""
     return printable_json(json.dumps(record, ensure_ascii=False, default=_plain)) + "\n"
 
 

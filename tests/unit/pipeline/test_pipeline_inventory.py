@@ -29,8 +29,9 @@ from support.enterprises.rules_world import (
 from mqdssm.errors import ConfigError
 from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
-from mqdssm.pipeline.inventory.rights import everywhere, rights_of
+from mqdssm.pipeline.inventory.rights import rights_of
 from mqdssm.pipeline.inventory.writers import cell
+from mqdssm.tables.account_names import everywhere
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import GENERIC_ALL, DescriptorControl, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, Sid

@@ -1,0 +1,80 @@
+"""``mqdssm inventory`` with files of machines, in this process and without a server."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from support.enterprises import machine_files as made
+from support.enterprises.machine_files import queue, state
+from support.enterprises.rules_world import guid, sound, tables
+from support.spark.exports import write_export
+
+WEB = state("web01", queue("orders", Id=guid(60), MessageCount=7), queue("private$\\retry", MessageCount=9))
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    folder = tmp_path / "export"
+    write_export(folder, tables(sound()))
+    return folder
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Path:
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    (folder / "web01.json").write_bytes(made.as_json51(WEB))
+    (folder / "other.prom").write_bytes(made.as_metrics(state("other", queue("private$\\a", MessageCount=1))))
+    return folder
+
+
+def test_tables(alone, export, machines) -> None:
+    result = alone("inventory", str(export), "--add", str(machines))
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "web01 answered Running 1 1 16 0" in lines
+    assert "OTHER not in the directory running 0 1 1 0" in lines
+    place = lines.index("machine queue kind messages bytes in the journal last activity")
+    assert lines[place + 1 : place + 4] == [
+        "WEB01 private$\\retry private 9 0 0",
+        "web01 orders public 7 0 0",
+        "OTHER private$\\a private 1 0 0",
+    ]
+    assert "2 files added; machines: 1 answered, 4 no answer, 1 not in the directory" in result.stderr
+
+
+def test_files(alone, export, machines, tmp_path) -> None:
+    html, folder = tmp_path / "i.html", tmp_path / "csv"
+    options = ("--add", str(machines / "web01.json"), "--add", str(machines / "other.prom"))
+    alone("inventory", str(export), *options, "--html", str(html), "--csv", str(folder))
+    assert "private$\\retry" in html.read_text(encoding="utf-8")
+    with (folder / "queue-states.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [row["Name"] for row in csv.DictReader(file) if row["Kind"] == "private"] == [
+            "private$\\retry",
+            "private$\\a",
+        ]
+
+
+def test_a_broken_file_is_named_and_the_exit_code_says_so(alone, export, machines) -> None:
+    broken = machines / "broken.json"
+    broken.write_bytes(b'{"Format": 1,')
+    result = alone("inventory", str(export), "--add", str(machines), code=1)
+    assert f"error: not added: {broken}: line 1, column 14: " in result.stderr
+    assert "web01 answered Running" in " ".join(result.stdout.split())
+    result = alone("inventory", str(export), "--add", str(machines), "-o", "json", code=1)
+    head = json.loads(result.stdout.splitlines()[0])
+    assert list(head["not_added"]) == [str(broken)]
+    assert head["machine_states"]["answered"] == 1
+
+
+def test_paths_without_files(alone, export, tmp_path) -> None:
+    assert alone.error("inventory", str(export), "--add", "gone", code=2) == "gone does not exist"
+    (tmp_path / "empty").mkdir()
+    said = alone.error("inventory", str(export), "--add", str(tmp_path / "empty"), code=2)
+    assert said.endswith("empty has no files to add")
+
+
+def test_the_script(alone) -> None:
+    shown = alone("inventory", "--script").stdout
+    assert shown.startswith("# What this machine says")
+    assert "Get-MsmqQueue -QueueType Private" in shown
