@@ -36,6 +36,7 @@ MODULES: Final = {
     "validate": "mqdssm.cli.validate",
     "diff": "mqdssm.cli.diff",
     "inventory": "mqdssm.cli.inventory",
+    "exposure": "mqdssm.cli.exposure",
     "plan": "mqdssm.cli.migrate:plan_app",
     "apply": "mqdssm.cli.migrate:apply_app",
     "migrate": "mqdssm.cli.migrate:migrate_app",

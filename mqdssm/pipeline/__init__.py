@@ -5,6 +5,7 @@ validate   rules over a directory, an export or MQIS tables, and their findings
 migrate    a plan from MQIS tables, and its application
 diff       comparison of two directories, exports or sets of MQIS tables
 inventory  lists of machines, queues, owners, permissions, orphans and clones
+exposure   machines by what makes them easy to attack, with a score
 report     HTML pages for people
 changes    changes of a directory as numbered rows, for streams
 frames     objects of a directory as Arrow columns

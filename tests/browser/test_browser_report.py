@@ -4,10 +4,12 @@ import json
 import subprocess
 
 import pytest
+from support.enterprises import machine_files
 from support.enterprises import report_world as world
 from support.enterprises.rules_world import source, tables
 from support.project.browser import CHROMIUM, Page, needs_chromium, opened, title_in_frame
 
+from mqdssm.pipeline.exposure import Exposure, write_exposure_page
 from mqdssm.pipeline.inventory import Inventory, write_inventory_page
 from mqdssm.pipeline.report import write_report
 
@@ -114,6 +116,25 @@ def test_the_inventory(tmp_path) -> None:
     check_links(page)
     assert page.count("figure", "chart") >= 2
     assert page.count("input") == 4
+
+
+def test_the_inventory_with_states_of_machines_and_the_exposure(tmp_path) -> None:
+    files = tmp_path / "machines"
+    files.mkdir()
+    for number in range(40):
+        queues = [machine_files.queue(f"private$\\q{n}", MessageCount=n) for n in range(20)]
+        data = machine_files.as_json7(machine_files.state(f"m{number}", *queues))
+        (files / f"{number}.json").write_bytes(data)
+    made = world.with_queues(world.world_of(20, 60), 500)
+    inventory = Inventory(source(tmp_path, tables(made)), added=[files])
+    write_inventory_page(tmp_path / "inventory.html", inventory)
+    write_exposure_page(tmp_path / "exposure.html", Exposure(inventory, {}, stale_days=90))
+    for name, filters in (("inventory.html", 6), ("exposure.html", 2)):
+        page, console, asked = opened((tmp_path / name).as_uri(), tmp_path)
+        assert console == ""
+        assert asked == []
+        check_links(page)
+        assert page.count("input") == filters
 
 
 def test_it_prints(tmp_path) -> None:

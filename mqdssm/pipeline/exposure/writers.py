@@ -1,0 +1,80 @@
+"""JSON lines and CSV files of an exposure."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from mqdssm.events.durable_files import write_atomically
+from mqdssm.pipeline.exposure.assessment import MACHINE_RECORD, QUEUE_RECORD, Exposure, Record
+from mqdssm.pipeline.exposure.rules import SCORE_MAX, SCORE_RULES, ScoreRule
+from mqdssm.pipeline.exposure.windows_lifecycle import TABLE_DATE
+from mqdssm.pipeline.inventory.writers import check_folder, csv_lines, json_line
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"machine": MACHINE_RECORD, "queue": QUEUE_RECORD, "rule": tuple(ScoreRule.__slots__)}
+)
+
+
+def rule_records() -> Iterator[Record]:
+    """Yield the rules of the score."""
+    return map(asdict, SCORE_RULES)
+
+
+def json_lines(exposure: Exposure) -> Iterator[str]:
+    """Yield all records as lines of JSON; ``record`` is the kind of each."""
+    inventory = exposure.inventory
+    yield json_line(
+        {
+            "record": "exposure",
+            "source": inventory.source,
+            "taken": inventory.taken,
+            "engine": inventory.engine,
+            "objects": dict(inventory.counts),
+            "stale_days": exposure.stale_days,
+            "lifecycle_table": TABLE_DATE.isoformat(),
+            "score_max": SCORE_MAX,
+            "highest": exposure.highest,
+            "not_looked_for": dict(inventory.not_looked_for),
+            "unreadable": dict(inventory.unreadable),
+        }
+    )
+    for name, records in _tables(exposure).items():
+        for record in records():
+            yield json_line({"record": name, **record})
+
+
+def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
+    """Write a CSV file for each kind of record; only this user can read the files.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: the folder is not empty, or a file cannot be written.
+    """
+    check_folder(folder)
+    written = []
+    for name, records in _tables(exposure).items():
+        path = folder / f"{name}s.csv"
+        write_atomically(path, csv_lines(_COLUMNS[name], map(_flat, records())))
+        written.append(path)
+    return written
+
+
+def _tables(exposure: Exposure) -> Mapping[str, Callable[[], Iterable[Record]]]:
+    return {"machine": exposure.machines, "queue": exposure.queues, "rule": rule_records}
+
+
+def _flat(record: Record) -> Record:
+    """Return a record of a machine with its findings as texts."""
+    if "Findings" not in record:
+        return record
+    return record | {"Findings": [finding_words(finding) for finding in record["Findings"]]}
+
+
+def finding_words(finding: Record) -> str:
+    """Return a finding in words: its points, its rule and the number of its queues."""
+    queues = f" ({finding['objects']} queues)" if finding["examples"] else ""
+    return f"{finding['points']} {finding['rule']}{queues}"
