@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mqdssm.wire.certificates import UserSignCerts as UserSignCerts
     from mqdssm.wire.dtyp import SecurityDescriptor as SecurityDescriptor
     from mqdssm.wire.keys import PublicKeys as PublicKeys
+    from mqdssm.wire.sddl import RightsStyle as RightsStyle
     from mqdssm.wire.sid import Sid as Sid
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -93,6 +94,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mqdssm.wire.certificates": ("UserSignCerts",),
     "mqdssm.wire.dtyp": ("SecurityDescriptor",),
     "mqdssm.wire.keys": ("PublicKeys",),
+    "mqdssm.wire.sddl": ("RightsStyle",),
     "mqdssm.wire.sid": ("Sid",),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -151,6 +151,8 @@ class WriteOperations:
         controls = (*guard.controls, *profile.write_controls(replacements))
         new = {**guard.old, **replacements}  # attributes that are only compared get their old value again
         changes = changes_of(guard, new)
+        if not changes:
+            return  # values that are absent are removed
         identity = {} if guard.identity is None else {"objectGUID": (guard.identity,)}
         self.send(
             "modify",

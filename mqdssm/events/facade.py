@@ -16,19 +16,23 @@ from mqdssm.directory.options import (
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, DirectoryError
-from mqdssm.events import alias, create, delete, lookup, write
+from mqdssm.events import alias, certificates, create, delete, lookup, write
 from mqdssm.events.attributes import element_table
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
+from mqdssm.events.encode import KEYS_NAME
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.closing import Closeable
 from mqdssm.model.dn import DN
+from mqdssm.model.elements import QueueManager, User
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from mqdssm.directory.watching.hints import Rhythm
     from mqdssm.events.notices import Notices
     from mqdssm.events.watching.watch import Pauses, Watch
@@ -168,22 +172,64 @@ class Directory(Closeable):
         )
         return cast("Generator[E, None, None]", objects)
 
-    def write(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> None:
+    def write(
+        self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None, if_unchanged: bool = False
+    ) -> None:
         """Write attributes of an object ([MS-MQDSSM] 3.1.6.7).
 
         Args:
             obj: says which object, as for `delete`, and the new values.
             attributes: names of the attributes to write; None: the attributes that were assigned or unset
-            since the read.
+                since the read.
+            if_unchanged: write only if the directory still has the values that `obj` was read with, of all
+                attributes that can be written (compare and set; decision M116).
 
         Raises:
+            ObjectChanged: with `if_unchanged`: another program changed the object since; nothing was written.
             GenericDirectoryError: an attribute that cannot be written, or no object or several are meant.
             ObjectNotFound: there is no such object.
             ValueError: a value that no directory can hold; nothing was sent.
         """
         names = _check_attribute_names(attributes)
         with self.session.one_server(), self._notices.writing(obj, names):
-            write.write(self._context, obj, names)
+            write.write(self._context, obj, names, if_unchanged=if_unchanged)
+
+    def add_certificate(self, owner: User | QueueManager, certificate: "Certificate | bytes") -> UUID:
+        """Register one signing certificate; those that other programs register at this time are kept.
+
+        `owner` itself stays as it was read.
+
+        Args:
+            owner: says which user or queue manager, as for `write`.
+            certificate: of the `cryptography` package, or DER bytes.
+
+        Returns:
+            Identifier of the registration; of the existing one, if the certificate is registered already.
+
+        Raises:
+            ObjectNotFound: there is no such user or queue manager.
+            GenericDirectoryError: what is registered cannot be read.
+            ValueError: no certificate, or more bytes than a directory holds.
+        """
+        with self.session.one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+            return certificates.add_certificate(self._context, owner, certificate)
+
+    def remove_certificate(
+        self, owner: User | QueueManager, certificate: "Certificate | bytes | UUID"
+    ) -> None:
+        """Remove one signing certificate; those that other programs register at this time are kept.
+
+        Args:
+            owner: as for `add_certificate`.
+            certificate: as for `add_certificate`; or its MD5 digest of 16 bytes, or its identifier.
+
+        Raises:
+            AttributeNotFound: it is not registered.
+            ObjectNotFound: there is no such user or queue manager.
+            GenericDirectoryError: what is registered cannot be read.
+        """
+        with self.session.one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+            certificates.remove_certificate(self._context, owner, certificate)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:
         """Return the notice for a change ([MS-MQCN] 3.3.4.1).

@@ -70,7 +70,9 @@ class Notices:
                 self._raise(NotifiedOperation.QUEUE_CREATION, queue)
 
     @contextmanager
-    def writing(self, obj: DirectoryObject, names: Sequence[str] | None) -> Iterator[None]:
+    def writing(
+        self, obj: DirectoryObject, names: Sequence[str] | None, *, changed: frozenset[str] = frozenset()
+    ) -> Iterator[None]:
         """Send a notice for a queue or queue manager that the block writes.
 
         See [MS-MQDMPR] 3.1.7.1.24.
@@ -78,12 +80,13 @@ class Notices:
         Args:
             obj: it.
             names: as `Directory.write` has them.
+            changed: attributes that the block writes, whatever `obj` has.
         """
         operation = _UPDATES.get(type(obj)) if self._notify is not None else None
         if operation is None:
             yield
             return
-        changed = names_to_write(TABLES[type(obj)], obj, names)
+        changed |= names_to_write(TABLES[type(obj)], obj, names)
         yield
         for element in self._read_elements(type(obj), self._place(obj)):
             self._raise(operation, element, changed)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mqdssm.directory.entries import Entry
+from mqdssm.errors import ObjectChanged
 from mqdssm.events import settings
 from mqdssm.events.attributes import names_left_by_write, names_to_write, table_of_object
 from mqdssm.events.contention import IDENTITY, change_located
@@ -20,6 +21,7 @@ from mqdssm.events.encode import (
     signing_values,
     values_of,
 )
+from mqdssm.events.read_values import ReadValues
 from mqdssm.events.settings import Served, postprocess
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, User
@@ -31,7 +33,9 @@ _SETTINGS_NAMES: Final = frozenset((*SERVICE_NAMES, "SupportingServer", "SiteIde
 """Attributes that determine the mSMQSettings objects ([MS-MQDSSM] 3.1.6.7.1.9)."""
 
 
-def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> None:
+def write(
+    ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None, *, if_unchanged: bool = False
+) -> None:
     """Write attributes of an object to the directory.
 
     Of the attributes of its own entry, all or none are written.
@@ -40,30 +44,40 @@ def write(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) 
         ctx: the surroundings.
         obj: says which object, and the new values.
         attributes: the specification's names; None: the attributes assigned since the read (M45).
+        if_unchanged: write only if the directory has the values that the object was read with (M116).
 
     Raises:
         GenericDirectoryError: a kind or an attribute that cannot be written, an object that does not say
             which one it is, a site that does not exist.
+        ObjectChanged: the directory has other values than the object was read with.
         ObjectNotFound: there is no such object.
         ValueError: a value that no directory can hold.
     """
     table = table_of_object(obj, TABLES, "written")
     names = names_to_write(table, obj, attributes)
     dns_of = look_up(ctx)
+    expected = ReadValues.of(ctx, table, obj, names) if if_unchanged else None
     if isinstance(obj, QueueManager):
-        _write_queue_manager(ctx, table, obj, names, dns_of)
+        _write_queue_manager(ctx, table, obj, names, dns_of, expected=expected)
     else:
         values = values_of(table, obj, names, Access.WRITE, dns_of)
         if isinstance(obj, User) and "Certificates" in names:
             # digests that were not given come out of the certificates: they go together (M21, M56)
             values = signing_values(obj.certificates) | values
-        _replace(ctx, table, obj, IDENTITY, lambda _: values)
+        attributes = IDENTITY if expected is None else (*IDENTITY, *values)
+        _replace(ctx, table, obj, attributes, lambda _: values, expected=expected)
     written = names - find_incomplete_names(obj, table.ldap_class, names, dns_of)
     obj.mark_written(names_left_by_write(table, obj, written))
 
 
 def _write_queue_manager(
-    ctx: Context, table: ElementTable, manager: QueueManager, names: frozenset[str], dns_of: DnsOf
+    ctx: Context,
+    table: ElementTable,
+    manager: QueueManager,
+    names: frozenset[str],
+    dns_of: DnsOf,
+    *,
+    expected: ReadValues | None,
 ) -> None:
     values = values_of(table, manager, names, Access.WRITE, dns_of)
     keys = keys_of(manager, names)
@@ -73,8 +87,9 @@ def _write_queue_manager(
             return values
         return values | {"mSMQServiceType": service_type_of(manager, names, entry)}
 
+    attributes = settings.ATTRIBUTES if expected is None else (*settings.ATTRIBUTES, *values)
     entry, written = _replace(
-        ctx, table, manager, settings.ATTRIBUTES, merge_service, unchanged=_read_along(names)
+        ctx, table, manager, attributes, merge_service, unchanged=_read_along(names), expected=expected
     )
     before, served = Served.of(entry), None
     if not names.isdisjoint(_SETTINGS_NAMES):
@@ -102,6 +117,7 @@ def _replace(
     values_for: Callable[[Entry], Values],
     *,
     unchanged: Sequence[str] = (),
+    expected: ReadValues | None = None,
 ) -> tuple[Entry, Values]:
     """Replace values of an element's entry (decision M92).
 
@@ -114,15 +130,27 @@ def _replace(
         attributes: to read of the entry.
         values_for: what to write, by the entry as it was read.
         unchanged: attributes that `values_for` has looked at.
+        expected: values that the entry must have; None: any.
 
     Returns:
         The entry before the change, and the written values.
-    """
 
-    def change(entry: Entry) -> tuple[Entry, Values]:
-        values = values_for(entry)
+    Raises:
+        ObjectChanged: the entry has other values than the expected ones.
+    """
+    read = attributes if expected is None else tuple(dict.fromkeys((*attributes, *expected.ldap_attributes)))
+
+    def change(entry: Entry) -> tuple[Entry, Values] | ObjectChanged:
+        values, guarded = values_for(entry), tuple(unchanged)
+        if expected is not None:
+            if (lost := expected.check(entry)) is not None:
+                return lost  # not raised: another attempt would be in vain
+            guarded = tuple(dict.fromkeys((*guarded, *expected.guarded(entry, values))))
         sent = convert_for_server(ctx, table.ldap_class, values)
-        ctx.session.modify(entry, sent, unchanged=unchanged)
+        ctx.session.modify(entry, sent, unchanged=guarded)
         return entry, values
 
-    return change_located(ctx, table, obj, attributes, change)
+    changed = change_located(ctx, table, obj, read, change)
+    if isinstance(changed, ObjectChanged):
+        raise changed
+    return changed

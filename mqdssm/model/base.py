@@ -13,6 +13,7 @@ from mqdssm.model.fieldtypes import Identity, make_refusal
 from mqdssm.model.memory import Memory
 
 _NOTHING: frozenset[str] = frozenset()
+_NO_VALUES: dict[str, Any] = {}  # never changed: an assignment makes another one
 _set = object.__setattr__
 
 
@@ -60,6 +61,7 @@ class DirectoryObject(BaseModel):
 
     _assigned: frozenset[str] = PrivateAttr(default=_NOTHING)  # names of fields, of those taken out too
     _was_read: bool = PrivateAttr(default=False)
+    _replaced: dict[str, Any] = PrivateAttr(default=_NO_VALUES)  # field -> value before the first assignment
     _original_identifier: UUID | None = PrivateAttr(default=None)
 
     identifier: Identity | None = adm("Identifier")
@@ -153,6 +155,7 @@ class DirectoryObject(BaseModel):
         private = {
             "_assigned": _NOTHING,
             "_was_read": True,
+            "_replaced": _NO_VALUES,
             "_original_identifier": original_identifier,
         }
         _set(element, "__pydantic_private__", private)
@@ -228,6 +231,25 @@ class DirectoryObject(BaseModel):
         names = self._adm_by_field
         return frozenset([names[field] for field in self._assigned])
 
+    def values_when_read(self) -> dict[str, Any]:
+        """Return the values that the directory held when the object was read or written.
+
+        Returns:
+            The specification's name -> value; None if the attribute was not populated. Attributes that were
+            neither populated nor assigned are left out.
+
+        Raises:
+            ValueError: the object was never read, or its JSON form does not have the old value of an
+                attribute that was assigned since.
+        """
+        if not self._was_read:
+            raise ValueError(f"this {self.element_name} was never read")
+        names, replaced = self._adm_by_field, self._replaced
+        if unknown := sorted(names[field] for field in self._assigned if field not in replaced):
+            raise ValueError(f"the value that {', '.join(unknown)} had when it was read is not known")
+        kept = {field: self.__dict__[field] for field in self.model_fields_set - replaced.keys()}
+        return {names[field]: value for field, value in (kept | replaced).items()}
+
     def unset(self, adm: str) -> None:
         """Make an attribute unpopulated: it reads as its default.
 
@@ -249,6 +271,7 @@ class DirectoryObject(BaseModel):
         field = self.field_name(adm)
         self._unset(field)
         self._assigned -= {field}
+        self._replaced = {name: value for name, value in self._replaced.items() if name != field}
 
     def mark_written(self, remaining: Iterable[str] = ()) -> None:
         """Record that the directory holds the values of this object.
@@ -259,6 +282,7 @@ class DirectoryObject(BaseModel):
             remaining: the specification's names of unsent attributes: a later write has to send them.
         """
         self._assigned = frozenset(map(self.field_name, remaining))
+        self._replaced = {name: value for name, value in self._replaced.items() if name in self._assigned}
         self._was_read = True
 
     def mark_created(
@@ -285,15 +309,24 @@ class DirectoryObject(BaseModel):
         self.mark_written(left)
 
     def _unset(self, field: str) -> None:
+        self._replaced = self._replaced_with(field)
         self.__dict__[field] = self._defaults[field]
         self.model_fields_set.discard(field)
         self._assigned = self._assigned | {field} if self._was_read else self._assigned - {field}
+
+    def _replaced_with(self, field: str) -> dict[str, Any]:
+        """Return the replaced values, with the present one of a field that was not assigned before."""
+        if not self._was_read or field in self._assigned:
+            return self._replaced
+        return {**self._replaced, field: self.__dict__[field] if field in self.model_fields_set else None}
 
     # -- Python's own ways ------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._adm_by_field:
+            replaced = self._replaced_with(name)
             super().__setattr__(name, value)
+            self._replaced = replaced
             self._assigned |= {name}
         elif name[:1] == "_":
             super().__setattr__(name, value)

@@ -9,6 +9,7 @@ specification has no default. Names are those of [MS-MQDMPR] 3.1.1 (M27).
 
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
 from typing import ClassVar, Final
 
 from mqdssm.model.base import DirectoryObject, adm
@@ -38,6 +39,7 @@ from mqdssm.model.fieldtypes import (
     PrivacyLevelValue,
     Text,
     Unsigned,
+    time_of_seconds,
 )
 
 GUID_NULL: Final = uuid.UUID(int=0)
@@ -51,7 +53,21 @@ INTRA_SITE_INTERVAL_DEFAULT_S: Final = 2
 INTER_SITE_INTERVAL_DEFAULT_S: Final = 10
 
 
-class QueueManager(DirectoryObject):
+class TimedObject(DirectoryObject):
+    """Base of the elements with times: the times of the specification are seconds since 1970 UTC."""
+
+    @property
+    def created_at(self) -> datetime | None:
+        """CreateTime as a datetime in UTC; None if it is not populated."""
+        return time_of_seconds(getattr(self, "create_time", None))
+
+    @property
+    def modified_at(self) -> datetime | None:
+        """ModifyTime as a datetime in UTC; None if it is not populated."""
+        return time_of_seconds(getattr(self, "modify_time", None))
+
+
+class QueueManager(TimedObject):
     """A queue manager: its mSMQConfiguration, and attributes of its computer.
 
     [MS-MQDSSM] 3.1.6.20.1, 3.1.6.11.1; [MS-MQDMPR] 3.1.1.1. Times are seconds since 1970 UTC, quotas
@@ -87,7 +103,7 @@ class QueueManager(DirectoryObject):
     operating_system_version: Text = adm("OperatingSystemVersion", "")
 
 
-class Queue(DirectoryObject):
+class Queue(TimedObject):
     """A public queue: its mSMQQueue object.
 
     [MS-MQDSSM] 3.1.6.20.2, 3.1.6.11.2; [MS-MQDMPR] 3.1.1.2. Times are seconds since 1970 UTC, quotas

@@ -219,6 +219,11 @@ def seconds(value: Any) -> int:
     return integer(TIME_MIN, TIME_MAX)(value)
 
 
+def time_of_seconds(value: int | None) -> datetime | None:
+    """Return a time in seconds since 1970 as a datetime in UTC; None for None."""
+    return None if value is None else _EPOCH + timedelta(seconds=value)
+
+
 def security_identifier(value: Any) -> str:
     """Validate a SID in its text form ([MS-DTYP] 2.4.2.1).
 

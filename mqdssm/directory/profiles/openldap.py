@@ -55,6 +55,7 @@ class OpenLdap(Profile):
     create_time_attributes: ClassVar[tuple[str, ...]] = ("whenCreated", "createTimestamp")
     create_time_written: ClassVar[str | None] = "whenCreated"
     modify_time_attributes: ClassVar[tuple[str, ...]] = ("modifyTimestamp",)
+    asserted_version: ClassVar[str | None] = "entryCSN"
     split_key: ClassVar[str] = "entryUUID"
     schema_hint: ClassVar[str] = SCHEMA_HINT
     holds_large_integers: ClassVar[bool] = True

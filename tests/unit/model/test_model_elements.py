@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 from pydantic import ValidationError
@@ -21,7 +22,7 @@ from mqdssm.model.elements import (
     element_of,
 )
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
-from mqdssm.model.fieldtypes import attribute_name
+from mqdssm.model.fieldtypes import TIME_MAX, attribute_name
 
 GUID = uuid.UUID("5eefd5c9-3f2a-4b6c-9d8e-0123456789ab")
 NIL = uuid.UUID(int=0)
@@ -335,3 +336,15 @@ def test_equality_is_type_populated_set_and_values():
 
 def test_repr_shows_what_is_populated():
     assert repr(Queue(label="a")) == "Queue(label='a')"
+
+
+def test_times_as_datetimes() -> None:
+    queue = Queue(create_time=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    assert queue.created_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert queue.create_time == 1767323045
+    assert queue.modified_at is None
+    assert QueueManager(modify_time=-1).modified_at == datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
+    last = QueueManager(create_time=TIME_MAX).created_at
+    assert last == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    with pytest.raises(ValueError, match="did you mean create_time"):
+        queue.created_at = last
