@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mqdssm.errors import ObjectChanged as ObjectChanged
     from mqdssm.errors import ObjectNotFound as ObjectNotFound
     from mqdssm.errors import OutcomeUnknown as OutcomeUnknown
+    from mqdssm.events.bulk_changes import ElementOutcome as ElementOutcome
     from mqdssm.events.facade import Directory as Directory
     from mqdssm.events.facade import connect as connect
     from mqdssm.events.iterators import Handle as Handle
@@ -68,6 +69,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "ObjectNotFound",
         "OutcomeUnknown",
     ),
+    "mqdssm.events.bulk_changes": ("ElementOutcome",),
     "mqdssm.events.facade": ("Directory", "connect"),
     "mqdssm.events.iterators": ("Handle",),
     "mqdssm.events.watching.watch": ("Watch",),

@@ -50,13 +50,26 @@ NEED_NOT_BE_LISTED: Final = frozenset({"ComputerName"})
 def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> UUID:
     """Create an object in the directory.
 
+    Returns:
+        objectGUID of the new object; of the existing one, for a queue manager that exists (M4).
+
+    Raises:
+        DirectoryError: as `create_or_find`.
+        ValueError: as `create_or_find`.
+    """
+    return create_or_find(ctx, obj, attributes).identifier
+
+
+def create_or_find(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> "Created":
+    """Create an object in the directory.
+
     Args:
         ctx: the surroundings.
         obj: what to create.
         attributes: the specification's names of the attributes to persist; None: all that are populated.
 
     Returns:
-        objectGUID of the new object; of the existing one, for a queue manager that exists (M4).
+        The new object, or the queue manager that exists (M4).
 
     Raises:
         GenericDirectoryError: a kind that cannot be created (M44), or a broken precondition.
@@ -73,7 +86,7 @@ def create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None)
     )
     created = _create(work, obj)
     _mark(work, obj, created)
-    return created.identifier
+    return created
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +114,13 @@ class Created:
         identifier: objectGUID of the object.
         stored: names of the attributes that the directory holds now.
         original: the GUID that the object brought, where the directory keeps it beside its own (M37).
+        is_new: False for a queue manager that existed.
     """
 
     identifier: UUID
     stored: frozenset[str]
     original: UUID | None = None
+    is_new: bool = True
 
 
 def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
@@ -232,7 +247,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
         created = _add_unless_there(work, entry, manager)
         if isinstance(created, Entry):
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
-            existing = Created(guid_of(created), names & {KEYS_NAME})
+            existing = Created(guid_of(created), names & {KEYS_NAME}, is_new=False)
             _mark(work, manager, replace(existing, stored=frozenset()))
             postprocess(ctx, "there already", machine.dn, keys, Served.of(created))
             return existing

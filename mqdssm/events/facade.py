@@ -16,8 +16,9 @@ from mqdssm.directory.options import (
 from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, DirectoryError
-from mqdssm.events import alias, certificates, create, delete, lookup, write
+from mqdssm.events import alias, certificates, create, delete, lookup, upsert, write
 from mqdssm.events.attributes import element_table
+from mqdssm.events.bulk_changes import BulkChanges
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
 from mqdssm.events.encode import KEYS_NAME
@@ -41,7 +42,7 @@ E = TypeVar("E", bound=DirectoryObject)
 T = TypeVar("T")
 
 
-class Directory(Closeable):
+class Directory(BulkChanges, Closeable):
     """Directory of MSMQ objects; made by `connect`, thread-safe, a context manager.
 
     Every method is one event of [MS-MQDSSM] 3.1.6. Attributes are named as the specification names them.
@@ -193,6 +194,30 @@ class Directory(Closeable):
         names = _check_attribute_names(attributes)
         with self.session.one_server(), self._notices.writing(obj, names):
             write.write(self._context, obj, names, if_unchanged=if_unchanged)
+
+    def upsert(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> bool:
+        """Write an object, or create it if it does not exist.
+
+        An existing object gets all values of `obj`, not only those that were assigned since a read.
+
+        Args:
+            obj: a QueueManager, Queue, Site or RoutingLink; says which object, as for `write`.
+            attributes: names of the attributes to store; None: all that are populated, or were unset.
+
+        Returns:
+            True if the object was created.
+
+        Raises:
+            GenericDirectoryError: an attribute that only a create can store has another value; or as for
+                `create` and `write`.
+            ObjectAlreadyExists: another object has the name, or other programs created and deleted the object
+                again and again.
+            ObjectNotFound: the parent does not exist.
+            ValueError: a name or value that no directory can hold.
+        """
+        names = _check_attribute_names(attributes)
+        with self.session.one_server():
+            return upsert.upsert(self._context, self._notices, obj, names)
 
     def add_certificate(self, owner: User | QueueManager, certificate: "Certificate | bytes") -> UUID:
         """Register one signing certificate; those that other programs register at this time are kept.
