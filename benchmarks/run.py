@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import (
+    asynchronous,
     codec,
     comparing,
     creating,
@@ -43,6 +44,7 @@ Measure = Callable[..., Outcome]
 ROWS: Mapping[Goal, Measure] = {
     **listing.ROWS,
     **reading.ROWS,
+    **asynchronous.ROWS,
     **importing.ROWS,
     **creating.ROWS,
     **samba.ROWS,
