@@ -204,7 +204,7 @@ class AsyncDirectory:
         size = 1
         try:
             while True:
-                step = self._begin(lambda count=size: list(islice(items, count)))  # type: ignore[misc]
+                step = self._begin(partial(_take, items, size))
                 batch = await asyncio.wrap_future(step)
                 for item in batch:
                     yield item
@@ -238,6 +238,10 @@ class AsyncDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _take(items: Generator[T, None, None], count: int) -> list[T]:
+    return list(islice(items, count))
 
 
 class Connecting:

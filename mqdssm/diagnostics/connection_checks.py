@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, ok, problem, warning
-from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.channel import Channel
 from mqdssm.directory.connect import Attempt, open_channel, trust
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.requests import encode_extended
 from mqdssm.directory.responses import EXTENDED_RESPONSE
@@ -70,7 +71,7 @@ def connection(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Check
 def bound(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Channel]:
     """Open a separate bound connection to one server."""
     deadline = time.monotonic() + OPERATION_LIMIT_S
-    channel = open_channel(Attempt(options, endpoint, trust(options), deadline), ThreadSafeCounter())
+    channel = open_channel(Attempt(options, endpoint, trust(options), deadline), OperationObserver())
     try:
         yield channel
     finally:
@@ -113,7 +114,7 @@ def _secured(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[ssl.SSL
 
 def _start_tls(raw: socket.socket, endpoint: Endpoint) -> None:
     deadline = time.monotonic() + OPERATION_LIMIT_S
-    channel = Channel(raw, endpoint.url, 1, ThreadSafeCounter())
+    channel = Channel(raw, endpoint.url, 1, OperationObserver())
     result = channel.request(1, encode_extended(1, STARTTLS_OID), EXTENDED_RESPONSE, deadline)
     if result.code != 0:
         raise DirectoryNotConnected(

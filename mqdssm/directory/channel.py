@@ -8,11 +8,11 @@ still arrive, so the channel is never used again.
 
 import contextlib
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from mqdssm.directory.observation import OperationObserver, Outstanding
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_unbind
 from mqdssm.directory.responses import (
     INTERMEDIATE_RESPONSE,
@@ -54,26 +54,6 @@ class OctetTransport(Protocol):
 
     def close(self) -> None:
         """Close the transport."""
-
-
-class ThreadSafeCounter:
-    """Thread-safe counter."""
-
-    __slots__ = ("_lock", "_value")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._value = 0
-
-    def add(self) -> None:
-        """Add one."""
-        with self._lock:
-            self._value += 1
-
-    @property
-    def value(self) -> int:
-        """Current count."""
-        return self._value
 
 
 class ConnectionBroken(Exception):  # noqa: N818  it names what happened
@@ -129,15 +109,25 @@ class Channel:
         broken: it must not be used any more.
     """
 
-    __slots__ = ("_counter", "_next_id", "_splitter", "_transport", "address", "broken", "url")
+    __slots__ = (
+        "_next_id",
+        "_observer",
+        "_outstanding",
+        "_splitter",
+        "_transport",
+        "address",
+        "broken",
+        "url",
+    )
 
     def __init__(
-        self, transport: OctetTransport, url: str, first_id: int, counter: ThreadSafeCounter
+        self, transport: OctetTransport, url: str, first_id: int, observer: OperationObserver
     ) -> None:
         self._transport = transport
         self._splitter = MessageSplitter()
         self._next_id = first_id
-        self._counter = counter
+        self._observer = observer
+        self._outstanding: Outstanding = {}
         self.url = url
         self.address = ""
         self.broken = False
@@ -154,6 +144,7 @@ class Channel:
         Raises:
             ConnectionBroken: the request has not left whole, so that the server cannot carry it out.
         """
+        begin = time.perf_counter()
         try:
             self._transport.settimeout(_remaining_s(deadline))
             self._transport.sendall(request)
@@ -165,7 +156,7 @@ class Channel:
         except BaseException:
             self.broken = True
             raise
-        self._counter.add()
+        self._observer.sent(self._outstanding, request, begin)
 
     @contextlib.contextmanager
     def _receiving(self) -> Iterator[None]:
@@ -221,7 +212,9 @@ class Channel:
                     result = self._look_at_others(buffer, messages, message_id, expected)
                     references += sum(message.tag == SEARCH_REFERENCE for message in messages)
                     if result is not None:
-                        return Page(parts, self._finish_search(result, last, message_id), references)
+                        page = Page(parts, self._finish_search(result, last, message_id), references)
+                        self._observer.answered(self._outstanding, message_id, result.code, self.url)
+                        return page
                 if last.id not in {message_id, 0}:
                     raise self._make_confused_error(f"an answer to message {last.id}, not to {message_id}")
 
@@ -266,6 +259,8 @@ class Channel:
                             f"an answer of the kind 0x{message.tag:02x} instead of 0x{expected:02x}"
                         )
                     results[message.id] = decode_result(buffer, message)
+        for number, result in results.items():
+            self._observer.answered(self._outstanding, number, result.code, self.url)
         return list(results.items())
 
     def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
@@ -370,6 +365,7 @@ class Channel:
 
         No request is sent if the channel is broken.
         """
+        self._observer.abandoned(self._outstanding, self.url)
         if not self.broken:
             self.broken = True
             try:

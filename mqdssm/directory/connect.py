@@ -18,7 +18,8 @@ import ldap3
 from ldap3.core.exceptions import LDAPException, LDAPOperationResult
 
 from mqdssm.directory import failures
-from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.channel import Channel
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions, Endpoint, is_loopback
 from mqdssm.directory.sasl import LEGS_MAX, SaslLogIn, SealedTransport, SecurityLayer
 from mqdssm.directory.secret import remove_frames
@@ -145,14 +146,14 @@ class Attempt:
     deadline: float
 
 
-def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
+def open_channel(attempt: Attempt, observer: OperationObserver) -> Channel:
     """Connect, secure and bind ([MS-MQDSSM] 3.1.6.18).
 
     Every address of one server is tried in order.
 
     Args:
         attempt: what to try.
-        counter: counts the round trips of the session.
+        observer: observes the operations of the session.
 
     Raises:
         DirectoryNotConnected: it did not work; the message names the cure.
@@ -165,7 +166,7 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
         if time.monotonic() >= attempt.deadline:
             break
         try:
-            channel = _open(attempt, address, counter)
+            channel = _open(attempt, address, observer)
         except DirectoryNotConnected as error:
             if error.ldap_code is not None:
                 raise  # the server answered: another address of it would say the same
@@ -176,7 +177,7 @@ def open_channel(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
     raise failure or failures.make_out_of_time(attempt.endpoint)
 
 
-def _open(attempt: Attempt, address: str, counter: ThreadSafeCounter) -> Channel:
+def _open(attempt: Attempt, address: str, observer: OperationObserver) -> Channel:
     endpoint, deadline = attempt.endpoint, attempt.deadline
     tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
     try:
@@ -193,7 +194,7 @@ def _open(attempt: Attempt, address: str, counter: ThreadSafeCounter) -> Channel
             connection.start_tls(read_server_info=False)
         connection.socket = _HurriedSocket(connection.socket, deadline)
         if attempt.options.seals:
-            return _log_in(attempt, connection, counter)
+            return _log_in(attempt, connection, observer)
         bound = connection.bind(read_server_info=False, controls=None)
     except MqdssmError:
         raise
@@ -205,7 +206,7 @@ def _open(attempt: Attempt, address: str, counter: ThreadSafeCounter) -> Channel
         raise failures.make_not_understood(endpoint, error) from remove_frames(error)
     else:
         if bound:
-            return _take_over(connection, endpoint, counter)
+            return _take_over(connection, endpoint, observer)
         answer = connection.result or {}  # of SASL's next step, or a referral
         code, text = int(answer.get("result", 0)), str(answer.get("message", ""))
         raise failures.bind_refused(endpoint, attempt.options, code, text)
@@ -263,7 +264,7 @@ def _ldap3_connection(attempt: Attempt, address: str, tls: _VerifiedTls) -> ldap
     )
 
 
-def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeCounter) -> Channel:
+def _log_in(attempt: Attempt, connection: ldap3.Connection, observer: OperationObserver) -> Channel:
     """Log in by GSS-SPNEGO over the connection of ldap3.
 
     TLS, if there is any, already secures the connection.
@@ -272,13 +273,13 @@ def _log_in(attempt: Attempt, connection: ldap3.Connection, counter: ThreadSafeC
     certificate = wire.raw.getpeercert(True) if isinstance(wire.raw, ssl.SSLSocket) else None
     log_in = SaslLogIn(attempt.options, attempt.endpoint, certificate)
     layer = log_in.run(wire, connection.server.next_message_id())
-    return _take_over(connection, attempt.endpoint, counter, layer)
+    return _take_over(connection, attempt.endpoint, observer, layer)
 
 
 def _take_over(
     connection: ldap3.Connection,
     endpoint: Endpoint,
-    counter: ThreadSafeCounter,
+    observer: OperationObserver,
     layer: SecurityLayer | None = None,
 ) -> Channel:
     """Take the bound socket from ldap3 and return a channel for it."""
@@ -290,7 +291,7 @@ def _take_over(
     if not endpoint.is_local_socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     transport = bound if layer is None else SealedTransport(bound, layer)
-    return Channel(transport, endpoint.url, first_id, counter)
+    return Channel(transport, endpoint.url, first_id, observer)
 
 
 def _close_abandoned_socket(connection: ldap3.Connection) -> None:

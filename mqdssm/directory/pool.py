@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.channel import Channel
 from mqdssm.directory.connect import Attempt, open_channel, trust
 from mqdssm.directory.failures import INVALID_CREDENTIALS
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.errors import DirectoryNotConnected
 
@@ -28,7 +29,7 @@ IDLE_CHANNELS_MAX: Final = 8
 FAILED_SERVER_REST_S: Final = 30.0
 """Seconds for which a failed server is tried after the others."""
 
-Opener: TypeAlias = Callable[[Attempt, ThreadSafeCounter], Channel]
+Opener: TypeAlias = Callable[[Attempt, OperationObserver], Channel]
 """Connects to a server, as `mqdssm.directory.connect.open_channel` does."""
 
 
@@ -48,7 +49,7 @@ class Pool:
     """Pool of channels, each lent to one caller at a time; thread-safe.
 
     Attributes:
-        counter: round trips of all channels.
+        observer: observes the operations of all channels.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Pool:
             welcome: looks at the first connection to each server, and raises DirectoryError to reject it.
             opener: connects to a server.
         """
-        self.counter = ThreadSafeCounter()
+        self.observer = OperationObserver()
         self._options = options
         self._welcome = welcome
         self._open_channel = opener
@@ -239,7 +240,8 @@ class Pool:
             limit = min(deadline, time.monotonic() + self._options.connect_timeout_s)
             try:
                 attempt = Attempt(self._options, endpoint, self._context, limit)
-                channel = self._open_channel(attempt, self.counter)
+                channel = self._open_channel(attempt, self.observer)
+                self.observer.connected()
                 self._welcome_server(endpoint, channel, deadline)
             except DirectoryNotConnected as error:
                 with self._changed:

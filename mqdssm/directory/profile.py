@@ -214,8 +214,8 @@ class Profile(ABC):
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
         change_counter: an attribute that differs after every change of an object; None: there is none.
-        asserted_version: an attribute that differs after every change of an entry, and that a change can assert
-            ([RFC4528]); None: there is none.
+        asserted_version: an attribute that differs after every change of an entry, and that a change can
+            assert ([RFC4528]); None: there is none.
         split_key: an attribute that every object has, that never changes, and by which the server orders:
             ranges of its values split a search into disjoint ones. Servers may have different ones.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.

@@ -16,6 +16,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, LdapFilter, encode
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.loading.loader import Loader
+from mqdssm.directory.observation import OperationCounts
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.profile import Naming, Profile
@@ -196,7 +197,12 @@ class Session(Closeable):
 
         Of connecting, only the read of the root DSE counts.
         """
-        return self._pool.counter.value
+        return self._pool.observer.value
+
+    @property
+    def operation_counts(self) -> OperationCounts:
+        """Snapshot of the numbers of LDAP operations, by kind and result, of pages and of connections."""
+        return self._pool.observer.counts
 
     @property
     def read_back(self) -> ReadBack:

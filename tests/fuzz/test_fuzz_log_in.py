@@ -11,8 +11,8 @@ from support.servers import answers
 from support.servers.proxy import scripted_server
 
 from mqdssm.directory.ber import integer
-from mqdssm.directory.channel import ThreadSafeCounter
 from mqdssm.directory.connect import Attempt, open_channel, trust
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.responses import BIND_RESPONSE, split_messages
 from mqdssm.errors import DirectoryNotConnected
@@ -47,7 +47,7 @@ def attempt(fuzzed: tuple[Server, ConnectionOptions], reply: bytes) -> None:
     started = time.monotonic()
     try:
         opened = open_channel(
-            Attempt(options, options.endpoints[0], CONTEXT, started + LIMIT_S), ThreadSafeCounter()
+            Attempt(options, options.endpoints[0], CONTEXT, started + LIMIT_S), OperationObserver()
         )
     except DirectoryNotConnected:
         pass

@@ -111,17 +111,18 @@ def test_roles_and_sites_of_a_queue_manager(world, monkeypatch) -> None:
     world.directory.write(manager, if_unchanged=True)
     manager.site_identifier_list = sites[:1]
     with world.connect() as second:
-        other = mqdssm.QueueManager(identifier=guid, remote_access_server=True)
+        other = mqdssm.QueueManager(identifier=guid, site_identifier_list=sites[2:])
         before_the_change(monkeypatch, lambda: second.write(other))
-        with pytest.raises(mqdssm.ObjectChanged, match="RemoteAccessServer"):
+        with pytest.raises(mqdssm.ObjectChanged, match="SiteIdentifierList"):
             world.directory.write(manager, if_unchanged=True)
-        second.write(mqdssm.QueueManager(identifier=guid, site_identifier_list=sites))
-    with pytest.raises(mqdssm.ObjectChanged, match="SiteIdentifierList"):
-        world.directory.write(manager, if_unchanged=True)
+        again = read(world, guid, mqdssm.QueueManager)
+        again.directory_server = True
+        second.write(mqdssm.QueueManager(identifier=guid, remote_access_server=True))
+    with pytest.raises(mqdssm.ObjectChanged, match="RemoteAccessServer"):
+        world.directory.write(again, if_unchanged=True)
     found = read(world, guid, mqdssm.QueueManager)
-    assert found.routing_server
-    assert found.remote_access_server
-    assert set(found.site_identifier_list) == set(sites)
+    assert (found.routing_server, found.remote_access_server, found.directory_server) == (True, True, False)
+    assert found.site_identifier_list == (sites[2],)
 
 
 def test_a_counter_loses_no_step(world) -> None:

@@ -5,8 +5,9 @@ The client is the product's. There is no socket.
 
 from typing import Final
 
-from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.channel import Channel
 from mqdssm.directory.connect import Attempt
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.requests import UNBIND_REQUEST
 from mqdssm.directory.responses import split_messages
@@ -55,8 +56,8 @@ class SimulatedConnection:
 def open_session(directory: SimulatedDirectory) -> Session:
     """Return a connected session with a simulated directory, also a replicated one."""
 
-    def opened(attempt: Attempt, counter: ThreadSafeCounter) -> Channel:
-        return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, counter)
+    def opened(attempt: Attempt, observer: OperationObserver) -> Channel:
+        return Channel(SimulatedConnection(directory), attempt.endpoint.url, _FIRST_ID, observer)
 
     session = Session(ConnectionOptions.of(URL, allow_replicated=True), opener=opened)
     session.connect()

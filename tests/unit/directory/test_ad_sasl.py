@@ -20,7 +20,8 @@ from cryptography.x509.oid import NameOID
 
 from mqdssm.directory import failures, sasl
 from mqdssm.directory.ber import integer, octet_string, sequence, tlv
-from mqdssm.directory.channel import Channel, ThreadSafeCounter
+from mqdssm.directory.channel import Channel
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.sasl import (
     PLAIN_BYTES_MAX,
@@ -151,7 +152,7 @@ class TestSealedTransport:
         self, pair: tuple[SealedTransport, socket.socket]
     ) -> None:
         transport, theirs = pair
-        channel = Channel(transport, "ldap://x", 1, ThreadSafeCounter())
+        channel = Channel(transport, "ldap://x", 1, OperationObserver())
         assert channel.is_usable()
         theirs.close()
         assert not channel.is_usable()

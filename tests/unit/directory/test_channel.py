@@ -10,7 +10,8 @@ from support.servers import answers
 
 from mqdssm.directory import channel as channel_module
 from mqdssm.directory.ber import octet_string, tlv
-from mqdssm.directory.channel import Channel, ConnectionBroken, ThreadSafeCounter
+from mqdssm.directory.channel import Channel, ConnectionBroken
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.requests import MESSAGE_ID_MAX, encode_delete, encode_unbind
 from mqdssm.directory.responses import ADD_RESPONSE, INTERMEDIATE_RESPONSE, SEARCH_REFERENCE
 
@@ -20,8 +21,8 @@ class Wire:
 
     def __init__(self) -> None:
         mine, self.server = socket.socketpair()
-        self.counter = ThreadSafeCounter()
-        self.channel = Channel(mine, "ldap://server", 7, self.counter)
+        self.observer = OperationObserver()
+        self.channel = Channel(mine, "ldap://server", 7, self.observer)
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ class TestAnswers:
         assert (found.code, found.matched_dn, found.text) == (68, "cn=x", "words")
         assert wire.server.recv(1000) == encode_delete(number, "cn=a")
         assert not wire.channel.broken
-        assert wire.counter.value == 1
+        assert wire.observer.value == 1
 
     def test_message_ids_rise_and_wrap(self, wire: Wire) -> None:
         assert [wire.channel.new_id() for _ in range(3)] == [7, 8, 9]
@@ -186,7 +187,7 @@ class TestBroken:
             wire.channel.send(b"x" * 50_000_000, soon(0.2))
         assert caught.value.timed_out
         assert not caught.value.request_left  # not all of it has left: it cannot be carried out
-        assert wire.counter.value == 0
+        assert wire.observer.value == 0
 
     def test_server_that_is_gone(self, wire: Wire) -> None:
         wire.server.close()
@@ -211,7 +212,7 @@ class TestBroken:
             def close(self) -> None:
                 pass
 
-        channel = Channel(Interrupted(), "ldap://server", 1, ThreadSafeCounter())  # type: ignore[arg-type]
+        channel = Channel(Interrupted(), "ldap://server", 1, OperationObserver())  # type: ignore[arg-type]
         with pytest.raises(KeyboardInterrupt):
             channel.receive(1, soon())
         assert channel.broken

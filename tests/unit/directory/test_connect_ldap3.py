@@ -10,8 +10,8 @@ import pytest
 from support.servers.proxy import scripted_server
 
 from mqdssm.directory import connect
-from mqdssm.directory.channel import ThreadSafeCounter
 from mqdssm.directory.connect import Attempt, open_channel, trust
+from mqdssm.directory.observation import OperationObserver
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.errors import DirectoryNotConnected
 
@@ -38,7 +38,7 @@ def seen_call(monkeypatch: pytest.MonkeyPatch, url: str, **settings: Any) -> dic
     options = ConnectionOptions.of(url, **settings)
     attempt = Attempt(options, options.endpoints[0], trust(options), time.monotonic() + 7)
     with pytest.raises(_SeenError):
-        open_channel(attempt, ThreadSafeCounter())
+        open_channel(attempt, OperationObserver())
     return calls
 
 
@@ -135,4 +135,4 @@ def test_a_talkative_stranger_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> Non
         options = ConnectionOptions.of(f"ldap://127.0.0.1:{port}", tls="none")
         attempt = Attempt(options, options.endpoints[0], trust(options), time.monotonic() + 20)
         with pytest.raises(DirectoryNotConnected, match="more than 5000 bytes"):
-            open_channel(attempt, ThreadSafeCounter())
+            open_channel(attempt, OperationObserver())
