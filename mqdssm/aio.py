@@ -37,7 +37,7 @@ AHEAD_MAX: Final = 256
 
 
 class ConnectArguments(LogInArguments, total=False):
-    """Keyword arguments of `connect`: those of `mqdssm.connect`, with the same defaults."""
+    """Keyword arguments of `connect`, those of `mqdssm.connect`."""
 
     password: str | Secret | None
     connect_timeout_s: float
@@ -199,7 +199,7 @@ class AsyncDirectory:
         return self._stream(changes, 1)
 
     async def _stream(self, items: Generator[T, None, None], ahead: int) -> AsyncGenerator[T, None]:
-        """Yield the items of a generator that runs in the threads, in batches of growing size."""
+        """Yield the items of a generator that runs in the threads, in batches."""
         step: Future[list[T]] | None = None
         size = 1
         try:
@@ -223,7 +223,10 @@ class AsyncDirectory:
             items.close()
 
     async def close(self) -> None:
-        """Close all connections, after the running calls; waiting ones raise DirectoryNotConnected."""
+        """Close all connections after the running calls.
+
+        Calls that wait for their turn raise DirectoryNotConnected.
+        """
         self._closed = True
         await asyncio.to_thread(self._shut_down)
 
@@ -256,34 +259,34 @@ class Connecting:
         """
         self._connect = connect
         self._connections = connections
-        self._made: AsyncDirectory | None = None
+        self._directory: AsyncDirectory | None = None
 
     def __await__(self) -> Generator[object, None, AsyncDirectory]:
         return self._open().__await__()
 
     async def _open(self) -> AsyncDirectory:
-        made = asyncio.get_running_loop().run_in_executor(None, self._connect)
+        connecting = asyncio.get_running_loop().run_in_executor(None, self._connect)
         try:
-            directory = await asyncio.shield(made)
+            directory = await asyncio.shield(connecting)
         except asyncio.CancelledError:
-            made.add_done_callback(_close_abandoned)
+            connecting.add_done_callback(_close_abandoned)
             raise
         return AsyncDirectory(directory, connections=self._connections)
 
     async def __aenter__(self) -> AsyncDirectory:
-        self._made = await self._open()
-        return self._made
+        self._directory = await self._open()
+        return self._directory
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._made is not None:
-            await self._made.close()
+        if self._directory is not None:
+            await self._directory.close()
 
 
-def _close_abandoned(made: "asyncio.Future[Directory]") -> None:
-    if not made.cancelled() and made.exception() is None:
-        made.result().close()
+def _close_abandoned(connecting: "asyncio.Future[Directory]") -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
 
 
 def connect(

@@ -1,4 +1,4 @@
-"""Observation of LDAP operations: counters, DEBUG logs, and spans of OpenTelemetry.
+"""Observation of LDAP operations: counters, DEBUG logs, OpenTelemetry spans.
 
 `Channel` reports each request that it sends and each result that it receives; there is no other place. Values
 of attributes are never looked at, so no secret can be shown. Names of objects are shown.
@@ -199,7 +199,7 @@ def _end_of(data: bytes, at: int, content: int) -> int:
 
 
 def _name_in(request: bytes, at: int) -> str:
-    """Return the DN of the operation at an offset; the OID of an extended one; empty for another kind."""
+    """Return the DN of the operation at an offset, or the OID of an extended one."""
     tag, content = request[at], _content_of(request, at)
     if tag not in KINDS:
         return ""

@@ -201,7 +201,7 @@ class Session(Closeable):
 
     @property
     def operation_counts(self) -> OperationCounts:
-        """Snapshot of the numbers of LDAP operations, by kind and result, of pages and of connections."""
+        """Snapshot of the numbers of operations, pages and connections."""
         return self._pool.observer.counts
 
     @property

@@ -34,7 +34,7 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ElementOutcome(Generic[E]):
-    """Outcome of the change of one element.
+    """Outcome of the change of one element (decision M119).
 
     Attributes:
         element: the caller's element.
@@ -59,7 +59,7 @@ class ElementOutcome(Generic[E]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOptions:
-    """Options of the changes of many elements.
+    """Options of the changes of many elements (decision M119).
 
     Attributes:
         connections: changes at a time, each with a connection of its own.
@@ -106,7 +106,7 @@ class _Run(Generic[E]):
 
         threads = ThreadPoolExecutor(self._options.connections, thread_name_prefix="mqdssm-changes")
         try:
-            while not self._is_ending and (element := self._next()) is not None:
+            while (element := self._next()) is not None:
                 keys = _keys_of(element)
                 while not self._is_ending and self._has_to_wait(element, keys):
                     yield self._take()
@@ -124,7 +124,7 @@ class _Run(Generic[E]):
     def _next(self) -> E | None:
         """Return the next element; None at the end, or if the caller's iterable fails."""
         try:
-            return next(self._source, None)
+            return None if self._is_ending else next(self._source, None)
         except Exception as error:  # noqa: BLE001  raised after the outcomes of what has begun
             self._problem = error
             return None
@@ -155,7 +155,9 @@ class _Run(Generic[E]):
 def change_many(
     elements: Iterable[E], change: Callable[[E], bool], options: BulkOptions
 ) -> Generator[ElementOutcome[E], None, None]:
-    """Change many elements, and yield an outcome for each, in their order.
+    """Change many elements, and yield an outcome for each (decision M119).
+
+    The outcomes come in the order of the elements.
 
     Args:
         elements: taken as they are changed: memory does not grow with their number.
@@ -180,7 +182,7 @@ def _keys_of(element: object) -> frozenset[object]:
 
 
 class SingleEvents(Protocol):
-    """Events for single elements, as `Directory` has them."""
+    """Events for single elements, as `Directory` has them (decision M119)."""
 
     def create(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> UUID:
         """Create an object."""
@@ -198,7 +200,7 @@ class SingleEvents(Protocol):
 
 
 class BulkChanges:
-    """Changes of many elements at once: a part of `Directory`.
+    """Changes of many elements at once: a part of `Directory` (decision M119).
 
     Each method takes any iterable and returns a generator of outcomes, one for each element, in order. A
     failure is the outcome of its element; the other elements are changed nevertheless. Nothing is sent before

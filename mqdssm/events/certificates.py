@@ -1,7 +1,7 @@
-"""Registration of single signing certificates of users and queue managers (decision M117).
+"""Registration of single signing certificates (decision M117).
 
-Certificate and digest are written together, and only if no other program has registered or removed one since
-they were read.
+The certificates are those of users and queue managers ([MS-MQMQ] 2.2.21). Certificate and digest are written
+together, and only if no other program has registered or removed one since they were read.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ OWNERS: Final = (User, QueueManager)
 
 @dataclass(frozen=True, slots=True)
 class CertificateKey:
-    """Description of a registered certificate.
+    """Description of a registered certificate (decision M117).
 
     Attributes:
         identifier: of the registration; None: the digest is given.
@@ -46,7 +46,7 @@ class CertificateKey:
 
     @classmethod
     def of(cls, certificate: "Certificate | bytes | UUID") -> Self:
-        """Return the key for a certificate, its DER bytes, its digest of 16 bytes, or its identifier."""
+        """Return the key for a certificate, its DER bytes, its digest or its identifier."""
         if isinstance(certificate, UUID):
             return cls(certificate, None)
         if isinstance(certificate, bytes) and len(certificate) == DIGEST_BYTES:
@@ -61,7 +61,7 @@ class CertificateKey:
 
 
 def add_certificate(ctx: Context, owner: Owner, certificate: "Certificate | bytes") -> UUID:
-    """Register a certificate, unless it is registered already.
+    """Register a certificate, unless it is registered already (decision M117).
 
     Returns:
         Its identifier in the directory.
@@ -71,19 +71,22 @@ def add_certificate(ctx: Context, owner: Owner, certificate: "Certificate | byte
         DirectoryError: as `_edit`.
     """
     new = UserSignCert.of(_der(certificate), uuid4())
-    new.certificate()  # a damaged one must not get in
+    try:
+        new.certificate()  # a damaged one must not get in
+    except ValueError as error:
+        raise ValueError(f"no X.509 certificate: {error}") from None
 
     def edit(registered: Registered) -> tuple[Registered, UUID]:
-        for known in registered:
-            if known.der == new.der:
-                return registered, known.identifier
+        for candidate in registered:
+            if candidate.der == new.der:
+                return registered, candidate.identifier
         return (*registered, new), new.identifier
 
     return _edit(ctx, owner, edit)
 
 
 def remove_certificate(ctx: Context, owner: Owner, certificate: "Certificate | bytes | UUID") -> None:
-    """Remove a registered certificate.
+    """Remove a registered certificate (decision M117).
 
     Raises:
         AttributeNotFound: it is not registered.
@@ -92,12 +95,13 @@ def remove_certificate(ctx: Context, owner: Owner, certificate: "Certificate | b
     key = CertificateKey.of(certificate)
 
     def edit(registered: Registered) -> tuple[Registered, UUID]:
-        removed = [known for known in registered if key.is_of(known)]
+        removed = [candidate for candidate in registered if key.is_of(candidate)]
         if not removed:
             raise AttributeNotFound(
                 f"this {owner.element_name} has no such certificate", hint=f"it has {len(registered)} others"
             )
-        return tuple(known for known in registered if known not in removed), removed[0].identifier
+        remaining = tuple(candidate for candidate in registered if candidate not in removed)
+        return remaining, removed[0].identifier
 
     _edit(ctx, owner, edit)
 

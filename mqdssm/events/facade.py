@@ -220,8 +220,9 @@ class Directory(BulkChanges, Closeable):
             return upsert.upsert(self._context, self._notices, obj, names)
 
     def add_certificate(self, owner: User | QueueManager, certificate: "Certificate | bytes") -> UUID:
-        """Register one signing certificate; those that other programs register at this time are kept.
+        """Register one signing certificate (decision M117).
 
+        Certificates that other programs register at the same time are kept.
         `owner` itself stays as it was read.
 
         Args:
@@ -242,7 +243,9 @@ class Directory(BulkChanges, Closeable):
     def remove_certificate(
         self, owner: User | QueueManager, certificate: "Certificate | bytes | UUID"
     ) -> None:
-        """Remove one signing certificate; those that other programs register at this time are kept.
+        """Remove one signing certificate (decision M117).
+
+        Certificates that other programs register at the same time are kept.
 
         Args:
             owner: as for `add_certificate`.

@@ -1,4 +1,4 @@
-"""Comparison of an entry with the values that its element was read with (decision M116).
+"""Comparison of an entry with the values that were read (decision M116).
 
 The values are compared as elements have them: an attribute that is absent equals its default. The server then
 makes the change only if the entry is still the one that was compared.
@@ -20,7 +20,7 @@ from mqdssm.tables.row import Access, Holder
 
 @dataclass(frozen=True, slots=True)
 class ReadValues:
-    """Values that an element was read with, for a compare and set.
+    """Values that an element was read with, to be compared (decision M116).
 
     Attributes:
         expected: the specification's name of an attribute that can be written -> its value.
@@ -72,7 +72,7 @@ class ReadValues:
         )
 
     def check(self, entry: Entry) -> ObjectChanged | None:
-        """Return the error for an entry that has other values; None if it has the expected ones."""
+        """Return the error for an entry with other values; None for the expected ones."""
         element = self.decoder.from_entry(entry)
         differing = [
             name
@@ -88,7 +88,7 @@ class ReadValues:
         )
 
     def guarded(self, entry: Entry, written: Iterable[str]) -> tuple[str, ...]:
-        """Return the LDAP attributes that must be unchanged when the server makes the change.
+        """Return the LDAP attributes that the server must find unchanged.
 
         Args:
             entry: the compared entry.
@@ -107,7 +107,7 @@ class ReadValues:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value in a form without the order of list items, which no directory keeps."""
+    """Return a value without the order of list items, which no directory keeps."""
     return frozenset(value) if isinstance(value, tuple) else value
 
 

@@ -1,4 +1,4 @@
-"""Create or write: an object is made as its element is, whether it exists or not (decision M118)."""
+"""Creation or change of an object, whether it exists or not (decision M118)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +25,7 @@ ATTEMPTS_MAX: Final = 5
 
 
 def upsert(ctx: Context, notices: Notices, obj: DirectoryObject, attributes: Sequence[str] | None) -> bool:
-    """Write an object, or create it if it does not exist.
+    """Write an object, or create it if it does not exist (decision M118).
 
     Args:
         ctx: the surroundings.
@@ -48,7 +48,7 @@ def upsert(ctx: Context, notices: Notices, obj: DirectoryObject, attributes: Seq
     if attributes is not None:
         check_names(table, attributes)
         names &= frozenset(attributes)
-    taken: ObjectAlreadyExists | None = None
+    error_of_create: ObjectAlreadyExists | None = None
     for _ in range(ATTEMPTS_MAX):
         try:
             _write(ctx, notices, table, obj, names)
@@ -59,12 +59,12 @@ def upsert(ctx: Context, notices: Notices, obj: DirectoryObject, attributes: Seq
         try:
             created = create_or_find(ctx, obj, attributes)
         except ObjectAlreadyExists as error:
-            taken = error
+            error_of_create = error
             continue
         if created.is_new:
             notices.created(obj, created.identifier)
             return True
-    raise taken or missing
+    raise error_of_create or missing
 
 
 def _write(

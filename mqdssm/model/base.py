@@ -247,8 +247,8 @@ class DirectoryObject(BaseModel):
         names, replaced = self._adm_by_field, self._replaced
         if unknown := sorted(names[field] for field in self._assigned if field not in replaced):
             raise ValueError(f"the value that {', '.join(unknown)} had when it was read is not known")
-        kept = {field: self.__dict__[field] for field in self.model_fields_set - replaced.keys()}
-        return {names[field]: value for field, value in (kept | replaced).items()}
+        values = {field: self.__dict__[field] for field in self.model_fields_set - replaced.keys()}
+        return {names[field]: value for field, value in (values | replaced).items()}
 
     def unset(self, adm: str) -> None:
         """Make an attribute unpopulated: it reads as its default.
@@ -315,7 +315,7 @@ class DirectoryObject(BaseModel):
         self._assigned = self._assigned | {field} if self._was_read else self._assigned - {field}
 
     def _replaced_with(self, field: str) -> dict[str, Any]:
-        """Return the replaced values, with the present one of a field that was not assigned before."""
+        """Return the replaced values with that of a field that is assigned now."""
         if not self._was_read or field in self._assigned:
             return self._replaced
         return {**self._replaced, field: self.__dict__[field] if field in self.model_fields_set else None}

@@ -54,7 +54,7 @@ INTER_SITE_INTERVAL_DEFAULT_S: Final = 10
 
 
 class TimedObject(DirectoryObject):
-    """Base of the elements with times: the times of the specification are seconds since 1970 UTC."""
+    """Base of the elements with times, which are seconds since 1970 UTC."""
 
     @property
     def created_at(self) -> datetime | None:

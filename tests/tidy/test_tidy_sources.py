@@ -11,7 +11,7 @@ from support.project.source_tree import ROOT, name, nodes, report, sources, tree
 MODULE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 60  # without the docstring
 TEXT_BYTES_MAX = 512 * 1024  # above that it is data, and belongs into an archive or a generator
-CITATION = re.compile(r"\[M[SC]-[A-Z]+\]|\bRFC \d{3,4}\b|\b[MRCSW]\d{1,2}\b")
+CITATION = re.compile(r"\[M[SC]-[A-Z]+\]|\bRFC \d{3,4}\b|\b[MRCSW]\d{1,3}\b")
 CITING_LAYERS = ("mqdssm/events", "mqdssm/tables", "mqdssm/wire")
 # Machinery of ours that no specification speaks of: the declaration language, the forms of our own files.
 MACHINERY = frozenset(
