@@ -18,7 +18,7 @@ from uuid import UUID
 from mqdssm.directory.log_in import LogInArguments
 from mqdssm.directory.secret import Secret
 from mqdssm.errors import DirectoryNotConnected
-from mqdssm.events.bulk_changes import CONNECTIONS, CONNECTIONS_MAX, ElementOutcome
+from mqdssm.events.bulk_changes import CONNECTIONS, ElementOutcome, check_connections
 from mqdssm.events.facade import Directory
 from mqdssm.events.facade import connect as connect_directory
 from mqdssm.model.base import DirectoryObject
@@ -72,8 +72,7 @@ class AsyncDirectory:
         Raises:
             ValueError: a number of connections that is not allowed.
         """
-        if not 1 <= connections <= CONNECTIONS_MAX:
-            raise ValueError(f"connections={connections}: 1 to {CONNECTIONS_MAX} are allowed")
+        check_connections(connections)
         self._directory = directory
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="mqdssm-aio")
         self._closed = False
@@ -306,6 +305,5 @@ def connect(
         DirectoryError: when it is awaited, as `mqdssm.connect`.
         ConfigError: when it is awaited: settings that cannot be.
     """
-    if not 1 <= connections <= CONNECTIONS_MAX:
-        raise ValueError(f"connections={connections}: 1 to {CONNECTIONS_MAX} are allowed")
+    check_connections(connections)
     return Connecting(partial(connect_directory, url_or_urls, **options), connections)

@@ -32,6 +32,12 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of elements whose change has ended, and of those that failed."""
 
 
+def check_connections(number: int) -> None:
+    """Raise ValueError for a number of connections that is not allowed."""
+    if not 1 <= number <= CONNECTIONS_MAX:
+        raise ValueError(f"{number} connections: 1 to {CONNECTIONS_MAX} are allowed")
+
+
 @dataclass(frozen=True, slots=True)
 class ElementOutcome(Generic[E]):
     """Outcome of the change of one element (decision M119).
@@ -75,8 +81,7 @@ class BulkOptions:
     on_progress: OnProgress | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.connections <= CONNECTIONS_MAX:
-            raise ValueError(f"connections={self.connections}: 1 to {CONNECTIONS_MAX} are allowed")
+        check_connections(self.connections)
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class TestLostConnections:
             _, status = os.waitpid(child, 0)
             assert os.waitstatus_to_exitcode(status) == 0
             assert session.get(openldap_server.base_dn, ["dc"]).first("dc")
-            assert session._pool.counter.value
+            assert session._pool.observer.value
 
 
 class TestSeveralServers:
