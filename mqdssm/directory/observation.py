@@ -74,11 +74,13 @@ class SentRequest(NamedTuple):
         kind: name of the operation.
         begin: when it was sent, as `time.perf_counter` tells the time.
         name: DN of the object; empty unless somebody wants to see it.
+        is_seen: True if somebody wants to see the operation.
     """
 
     kind: str
     begin: float
     name: str
+    is_seen: bool
 
 
 Outstanding = dict[int, SentRequest]
@@ -123,14 +125,14 @@ class OperationObserver:
         at = _content_of(request, 0)
         end = at + 2 + request[at + 1]  # behind the message id, whose length has one octet
         tag = request[end]
-        is_page = tag == SEARCH_REQUEST and _PAGED in request
-        name = _name_in(request, end) if log.isEnabledFor(logging.DEBUG) or _tracing() else ""
-        outstanding[int.from_bytes(request[at + 2 : end])] = SentRequest(
-            KINDS.get(tag, f"0x{tag:02x}"), begin, name
-        )
+        is_seen = log.isEnabledFor(logging.DEBUG) or _tracing() is not None
+        name = _name_in(request, end) if is_seen else ""
+        message_id = int.from_bytes(request[at + 2 : end])
+        outstanding[message_id] = SentRequest(KINDS.get(tag) or f"0x{tag:02x}", begin, name, is_seen)
         with self._lock:
             self._sent += 1
-            self._pages += is_page
+            if tag == SEARCH_REQUEST and _PAGED in request:
+                self._pages += 1
 
     def answered(self, outstanding: Outstanding, message_id: int, code: int, url: str) -> None:
         """Record the result of a request.
@@ -146,19 +148,22 @@ class OperationObserver:
             return
         with self._lock:
             self._counter[request.kind, code] += 1
-        if log.isEnabledFor(logging.DEBUG):
-            words = "no answer" if code == NO_ANSWER else f"result {code}"
-            duration_ms = 1000 * (time.perf_counter() - request.begin)
-            log.debug(
-                "%s %r at %s: %s, %.1f ms", request.kind, visible(request.name), url, words, duration_ms
-            )
-        if (trace := _tracing()) is not None:
-            self._add_span(trace, request, code, url)
+        if request.is_seen:
+            self._show(request, code, url)
 
     def abandoned(self, outstanding: Outstanding, url: str) -> None:
         """Record that the results of all requests of a channel will not come."""
         for message_id in list(outstanding):
             self.answered(outstanding, message_id, NO_ANSWER, url)
+
+    def _show(self, request: SentRequest, code: int, url: str) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            words = "no answer" if code == NO_ANSWER else f"result {code}"
+            duration_ms = 1000 * (time.perf_counter() - request.begin)
+            name = visible(request.name)
+            log.debug("%s %r at %s: %s, %.1f ms", request.kind, name, url, words, duration_ms)
+        if (trace := _tracing()) is not None:
+            self._add_span(trace, request, code, url)
 
     def _add_span(self, trace: Any, request: SentRequest, code: int, url: str) -> None:
         if self._tracer is None:
