@@ -56,6 +56,7 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("dpkt",), "pcap"),
         **dict.fromkeys(("pyarrow", "numpy", "sqlglot", "jinja2", "markupsafe", "duckdb"), "pipeline"),
         **dict.fromkeys(("prometheus_client",), "server"),
+        **dict.fromkeys(("opentelemetry",), "telemetry"),
         **dict.fromkeys(("pyspark", "py4j", "pandas"), "spark"),
         **dict.fromkeys(("pytest", "testcontainers", "docker"), "testing"),
     }

@@ -13,7 +13,11 @@ from mqdssm.errors import EXTRAS
 
 PIPELINE = tuple(package for package, extra in EXTRAS.items() if extra in {"pipeline", "spark"})
 CLI = "from mqdssm.cli.main import run\nsys.argv[0] = 'mqdssm'\nrun()\n"
-IMPORT_NAMES = {"prometheus-client": "prometheus_client", "pyspnego": "spnego"}
+IMPORT_NAMES = {
+    "opentelemetry-api": "opentelemetry",
+    "prometheus-client": "prometheus_client",
+    "pyspnego": "spnego",
+}
 
 
 @pytest.fixture(scope="module")
