@@ -55,6 +55,7 @@ EXTRAS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("gssapi", "krb5"), "kerberos"),
         **dict.fromkeys(("dpkt",), "pcap"),
         **dict.fromkeys(("pyarrow", "numpy", "sqlglot", "jinja2", "markupsafe", "duckdb"), "pipeline"),
+        **dict.fromkeys(("yaml",), "pipeline"),
         **dict.fromkeys(("prometheus_client",), "server"),
         **dict.fromkeys(("opentelemetry",), "telemetry"),
         **dict.fromkeys(("pyspark", "py4j", "pandas"), "spark"),

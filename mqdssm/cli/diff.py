@@ -1,7 +1,7 @@
 """``mqdssm diff``: compare directories, exports or MQIS tables."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import islice
@@ -159,13 +159,14 @@ def _print(run: CommandRun, result: "Comparison") -> None:
                 run.output.raw(record)
         case DiffFormat.JSON:
             for difference in result.differences:
-                run.output.json_line(json.dumps(_as_json(difference), ensure_ascii=False))
+                run.output.json_line(json.dumps(difference_json(difference), ensure_ascii=False))
             run.output.json_line(json.dumps(_summary(result), ensure_ascii=False))
         case _:
             _table(run, result)
 
 
-def _as_json(difference: "ObjectDifference") -> dict[str, Any]:
+def difference_json(difference: "ObjectDifference") -> dict[str, Any]:
+    """Return a difference as a line of JSON."""
     document: dict[str, Any] = {
         "what": difference.kind.value,
         "type": difference.type,
@@ -202,7 +203,7 @@ def _summary(result: "Comparison") -> dict[str, Any]:
 def _table(run: CommandRun, result: "Comparison") -> None:
     count = result.differences.count
     if count:
-        run.output.rows(COLUMNS, _rows(islice(result.differences, SHOWN_MAX)))
+        run.output.rows(COLUMNS, difference_rows(islice(result.differences, SHOWN_MAX)))
         if count > SHOWN_MAX:
             run.output.note(f"{count - SHOWN_MAX} more objects differ: --output json has all of them")
     else:
@@ -219,7 +220,8 @@ def _table(run: CommandRun, result: "Comparison") -> None:
     )
 
 
-def _rows(differences: "Iterator[ObjectDifference]") -> Iterator[tuple[str, ...]]:
+def difference_rows(differences: "Iterable[ObjectDifference]") -> Iterator[tuple[str, ...]]:
+    """Yield the rows of differences in the table `COLUMNS`."""
     for difference in differences:
         name = difference.name or difference.key
         if difference.a is None or difference.b is None:

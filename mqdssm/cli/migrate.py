@@ -416,6 +416,25 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
     output.rows(APPLIED_COUNTS, count_rows(report))
     not_carried = ((name, *item) for name, some in report.not_carried.items() for item in some.items())
     tell_left_out(run, not_carried, folder)
+    tell_failures(run, report, folder)
+    if report.stopped is not None:
+        output.note(f"it stopped: {report.stopped}; apply it again to go on")
+    elif not report.verified:
+        output.note("nothing was read back (--no-verify)")
+    output.note(f"applied to {report.server}, {engine_words(report.engine)}")
+    output.line("")
+    output.line(report.last_line)
+
+
+def tell_failures(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
+    """Print the first refused and lost objects, and how to undo the changes.
+
+    Args:
+        run: of the command.
+        report: of an applied plan.
+        folder: of the plan.
+    """
+    output = run.output
     for columns, rows, count, where in (
         (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
         (LOST_OBJECTS, _lost(report), report.lost_count, folder / "report.json"),
@@ -427,13 +446,6 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
     if report.guid_map:
         output.note(f"{report.guid_map} objects have other GUIDs now: {folder / 'guid-map.csv'} lists them")
     output.note(f"{folder / 'undo.ldif'} undoes {report.undo_records} changes: ldapmodify -c -f undo.ldif")
-    if report.stopped is not None:
-        output.note(f"it stopped: {report.stopped}; apply it again to go on")
-    elif not report.verified:
-        output.note("nothing was read back (--no-verify)")
-    output.note(f"applied to {report.server}, {engine_words(report.engine)}")
-    output.line("")
-    output.line(report.last_line)
 
 
 def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:

@@ -3,9 +3,11 @@
 export     objects of a directory as files and a manifest
 validate   rules over a directory, an export or MQIS tables, and their findings
 migrate    a plan from MQIS tables, and its application
+sync       a declaration of objects, compared with a directory, and its plan
 diff       comparison of two directories, exports or sets of MQIS tables
 inventory  lists of machines, queues, owners, permissions, orphans and clones
 exposure   machines by what makes them easy to attack, with a score
+topology   queues as definitions of other message brokers
 report     HTML pages for people
 changes    changes of a directory as numbered rows, for streams
 frames     objects of a directory as Arrow columns

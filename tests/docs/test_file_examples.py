@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import mutants
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 from support.project.source_tree import ROOT
 from support.replication.queue_managers import key_of
 
@@ -17,6 +17,7 @@ from mqdssm.cli.settings import CommandSettings, load
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.sids import load_sid_map
 from mqdssm.pipeline.mqis.mapping import load_mapping
+from mqdssm.pipeline.sync import load_declaration
 from mqdssm.pipeline.validate.nightly.run import load_acceptance
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.own import load as load_rules
@@ -104,7 +105,18 @@ def test_json_is_read(page: str, text: str) -> None:
     assert all(isinstance(json.loads(line), dict) for line in text.splitlines()), page
 
 
-@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+@pytest.mark.parametrize(
+    ("page", "text"), [block for block in blocks("yaml") if block.values[0] == "sync.md"]
+)
+def test_declarations_are_read(page: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "declared.yaml"
+    file.write_text(text, encoding="utf-8")
+    assert load_declaration(file).machines, page
+
+
+@pytest.mark.parametrize(
+    ("page", "text"), [block for block in blocks("yaml") if block.values[0] != "sync.md"]
+)
 def test_alarms_name_metrics_of_the_page(page: str, text: str) -> None:
     documented = set(re.findall(r"^\| `(mqdssm_\w+)`", (ROOT / "docs" / page).read_text(), re.MULTILINE))
     (group,) = yaml.safe_load(text)["groups"]

@@ -370,13 +370,7 @@ class Planning:
         return MigrationPlan(
             made=datetime.now(UTC).replace(microsecond=0),
             source=request.shown_source,
-            target=PlanTarget(
-                urls=() if session.server_url is None else (session.server_url,),
-                profile=session.profile.name,
-                root=str(session.naming.root),
-                configuration=str(session.naming.configuration),
-                keeps_guids=session.keeps_guids,
-            ),
+            target=target_of(session),
             options=PlanOptions(
                 on_conflict=request.on_conflict,
                 allow_deletes=request.allow_deletes,
@@ -407,6 +401,17 @@ class Planning:
         if count:
             who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
             yield f"{who}: {SIDS_NAME} lists them"
+
+
+def target_of(session: "Session") -> PlanTarget:
+    """Return the directory of a session as the target of a plan."""
+    return PlanTarget(
+        urls=() if session.server_url is None else (session.server_url,),
+        profile=session.profile.name,
+        root=str(session.naming.root),
+        configuration=str(session.naming.configuration),
+        keeps_guids=session.keeps_guids,
+    )
 
 
 def prepared(to: Path) -> Path:

@@ -1,0 +1,168 @@
+"""Conversion of the queues of a source to definitions of another message broker."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.events.durable_files import write_atomically
+from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
+from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, markdown
+from mqdssm.pipeline.topology.model import QueueTopology, read_topology
+from mqdssm.pipeline.topology.names import NameCode, NameKind, NameTable, SourceName
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.sources import ValidationSource
+
+NAMES_FILE: Final = "names.json"
+REPORT_FILE: Final = "report.json"
+REPORT_PAGE: Final = "report.md"
+
+
+class Broker(StrEnum):
+    """Message broker that definitions are made for."""
+
+    RABBITMQ = "rabbitmq"
+    SERVICE_BUS = "servicebus"
+    ARTEMIS = "artemis"
+    KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    title: str
+    code: NameCode
+    instead: Mapping[Feature, str]
+    files: Callable[[QueueTopology, NameTable], Iterator[tuple[str, str]]]
+
+
+_MAKERS: Final[Mapping[Broker, _Maker]] = {
+    Broker.RABBITMQ: _Maker("RabbitMQ", rabbitmq.CODE, rabbitmq.INSTEAD, rabbitmq.files),
+    Broker.SERVICE_BUS: _Maker("Azure Service Bus", servicebus.CODE, servicebus.INSTEAD, servicebus.files),
+    Broker.ARTEMIS: _Maker("Apache ActiveMQ Artemis", artemis.CODE, artemis.INSTEAD, artemis.files),
+    Broker.KAFKA: _Maker("Apache Kafka", kafka.CODE, kafka.INSTEAD, kafka.files),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Result of a conversion.
+
+    Attributes:
+        broker: the broker.
+        source: where from, for people.
+        queues: number of queues.
+        unreadable: number of queues without a readable path name, which are left out.
+        files: names of the files that were written.
+        gaps: features without a counterpart.
+    """
+
+    broker: Broker
+    source: str
+    queues: int
+    unreadable: int
+    files: tuple[str, ...]
+    gaps: tuple[Gap, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as a JSON object."""
+        return {
+            "broker": self.broker.value,
+            "source": self.source,
+            "queues": self.queues,
+            "unreadable": self.unreadable,
+            "files": list(self.files),
+            "gaps": [gap.document() for gap in self.gaps],
+        }
+
+
+def code_of(broker: Broker) -> NameCode:
+    """Return the encoding of names for a broker."""
+    return _MAKERS[broker].code
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder is empty, and create it if it does not exist.
+
+    Raises:
+        ConfigError: it has files in it, or cannot be made.
+    """
+    with folder_errors(f"{folder} cannot be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty: name a new folder")
+
+
+def convert(source: "ValidationSource", broker: Broker, folder: Path) -> Conversion:
+    """Write the definitions for a broker, the names and the report.
+
+    Args:
+        source: an opened export or directory.
+        broker: the broker.
+        folder: new or empty.
+
+    Raises:
+        ConfigError: two queues would have one name, or nothing can be written.
+    """
+    check_folder(folder)
+    maker = _MAKERS[broker]
+    topology = read_topology(source)
+    names = NameTable(maker.code)
+    texts = dict(maker.files(topology, names))
+    gaps = find_gaps(topology, maker.instead)
+    texts[NAMES_FILE] = _json({"broker": broker.value, "names": list(_name_rows(topology, names))})
+    files = (*texts, REPORT_FILE, REPORT_PAGE)
+    result = Conversion(broker, topology.source, len(topology.queues), topology.unreadable, files, gaps)
+    texts[REPORT_FILE] = _json(result.document())
+    facts = (
+        ("Source", topology.source),
+        ("Queues", str(result.queues)),
+        ("Left out", str(result.unreadable)),
+    )
+    texts[REPORT_PAGE] = markdown(f"From MSMQ to {maker.title}", facts, gaps)
+    with folder_errors(f"{folder} cannot be written"):
+        for name, text in texts.items():
+            write_atomically(folder / name, [text])
+    return result
+
+
+def _name_rows(topology: QueueTopology, names: NameTable) -> Iterator[dict[str, str]]:
+    """Yield the names of the conversion, with facts that only the source has."""
+    queues = {queue.path: queue for queue in topology.queues}
+    sids = {name: sid for sid, name in topology.accounts.items()}
+    for source, code in names.items():
+        row = {"kind": source.kind.value, "source": source.text, "name": code}
+        queue = queues.get(source.text) if source.kind is NameKind.QUEUE else None
+        if queue is not None:
+            facts = {"identifier": queue.identifier, "label": queue.label, "type": queue.service_type}
+            row |= {key: value for key, value in facts.items() if value}
+        elif source.kind is NameKind.ACCOUNT:
+            row["sid"] = sids[source.name]
+        yield row
+
+
+def load_names(folder: Path) -> dict[str, SourceName]:
+    """Read the names of a conversion: name in the broker -> name in MSMQ.
+
+    Raises:
+        ConfigError: the file is missing or no file of names.
+    """
+    path = folder / NAMES_FILE
+    try:
+        rows = json.loads(path.read_bytes())["names"]
+        return {row["name"]: _source_of(NameKind(row["kind"]), row["source"]) for row in rows}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is no file of names") from error
+
+
+def _source_of(kind: NameKind, text: str) -> SourceName:
+    return SourceName.of_path(kind, text) if kind.has_computer else SourceName(kind, text)
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"

@@ -1,0 +1,223 @@
+"""Queues, accounts and rights of a source, as other message brokers need them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from mqdssm.model.elements import GUID_NULL, QUOTA_UNLIMITED
+from mqdssm.pipeline.inventory.rights import names_of
+from mqdssm.pipeline.validate.rules.examiners import granted, kind_of
+from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE
+
+if TYPE_CHECKING:
+    from mqdssm.pipeline.validate.sources import ValidationSource
+
+COLUMNS: Final = (
+    "Pathname",
+    "Identifier",
+    "Label",
+    "Type",
+    "Quota",
+    "JournalQuota",
+    "Journaling",
+    "Transactional",
+    "Authentication",
+    "PrivacyLevel",
+    "MulticastAddress",
+    "BasePriority",
+    "Security",
+)
+_BATCH_ROWS: Final = 10_000
+_DESCRIPTORS_KEPT: Final = 20_000
+KB: Final = 1024
+EVERYBODY: Final = frozenset({EVERYONE.text, ANONYMOUS.text, AUTHENTICATED_USERS.text})
+"""SIDs that stand for all users: no broker has such an account."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRights:
+    """Accounts with rights on a queue, as SIDs.
+
+    Attributes:
+        send: may send.
+        receive: may receive.
+        peek: may peek, and not receive.
+        journal: may receive from the journal.
+        problem: why this is not the whole truth; empty if it is.
+    """
+
+    send: tuple[str, ...] = ()
+    receive: tuple[str, ...] = ()
+    peek: tuple[str, ...] = ()
+    journal: tuple[str, ...] = ()
+    problem: str = ""
+
+    def sids(self) -> Iterator[str]:
+        """Yield all accounts; one with several rights comes several times."""
+        yield from (*self.send, *self.receive, *self.peek, *self.journal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerQueue:
+    r"""A public queue.
+
+    Attributes:
+        path: path name, ``computer\queue``.
+        identifier: GUID.
+        label: label.
+        service_type: GUID of the kind of service; empty for none.
+        quota: most octets of messages; None: no limit.
+        journal_quota: most octets of the journal; None: no limit.
+        journaling: messages that are taken out are kept in a journal.
+        transactional: takes messages of transactions alone.
+        authentication: takes signed messages alone.
+        encrypted: takes encrypted messages alone.
+        multicast: address and port from which it receives, too; empty for none.
+        base_priority: priority of its messages between machines.
+        rights: rights on it.
+    """
+
+    path: str
+    identifier: str = ""
+    label: str = ""
+    service_type: str = ""
+    quota: int | None = None
+    journal_quota: int | None = None
+    journaling: bool = False
+    transactional: bool = False
+    authentication: bool = False
+    encrypted: bool = False
+    multicast: str = ""
+    base_priority: int = 0
+    rights: QueueRights = QueueRights()
+
+    @property
+    def computer(self) -> str:
+        """Name of the computer."""
+        return self.path.partition("\\")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTopology:
+    """Queues of a source with their accounts.
+
+    Attributes:
+        source: where from, for people.
+        queues: in the order of their path names.
+        accounts: SID -> name of the account, or the SID itself.
+        unreadable: number of queues without a readable path name, which are left out.
+    """
+
+    source: str
+    queues: tuple[BrokerQueue, ...]
+    accounts: Mapping[str, str]
+    unreadable: int = 0
+
+    def computers(self) -> list[str]:
+        """Return the computers with queues, each once."""
+        return list(dict.fromkeys(queue.computer for queue in self.queues))
+
+    def multicasts(self) -> dict[str, list[BrokerQueue]]:
+        """Return the queues of each multicast address."""
+        addresses: dict[str, list[BrokerQueue]] = {}
+        for queue in self.queues:
+            if queue.multicast:
+                addresses.setdefault(queue.multicast, []).append(queue)
+        return addresses
+
+
+def read_topology(source: "ValidationSource") -> QueueTopology:
+    """Read the queues of a source.
+
+    Raises:
+        ConfigError: a file of the source cannot be read.
+    """
+    queues, unreadable = [], 0
+    for row in _rows(source):
+        path = row.get("Pathname")
+        if not path or not all(str(path).partition("\\")):
+            unreadable += 1
+            continue
+        queues.append(_queue(row))
+    queues.sort(key=lambda queue: queue.path.casefold())
+    sids = {sid for queue in queues for sid in queue.rights.sids()}
+    names = names_of(sids, source.sets)
+    accounts = {sid: names.get(sid) or sid for sid in sorted(sids)}
+    counts: dict[str, int] = {}
+    for name in accounts.values():
+        counts[name.casefold()] = counts.get(name.casefold(), 0) + 1
+    single = {sid: name if counts[name.casefold()] == 1 else sid for sid, name in accounts.items()}
+    return QueueTopology(source.name, tuple(queues), single, unreadable)
+
+
+def _rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
+    queues = source.sets.get("queue")
+    if queues is None:
+        return
+    names = [name for name in COLUMNS if name in queues.types]
+    for batch in queues.batches(names, _BATCH_ROWS):
+        yield from batch.to_pylist()
+
+
+def _queue(row: Mapping[str, Any]) -> BrokerQueue:
+    service_type = str(row.get("Type") or "")
+    return BrokerQueue(
+        path=str(row["Pathname"]),
+        identifier=str(row.get("Identifier") or ""),
+        label=str(row.get("Label") or ""),
+        service_type="" if service_type == str(GUID_NULL) else service_type,
+        quota=_octets(row.get("Quota")),
+        journal_quota=_octets(row.get("JournalQuota")),
+        journaling=bool(row.get("Journaling")),
+        transactional=bool(row.get("Transactional")),
+        authentication=bool(row.get("Authentication")),
+        encrypted=row.get("PrivacyLevel") == "Body",
+        multicast=str(row.get("MulticastAddress") or ""),
+        base_priority=int(row.get("BasePriority") or 0),
+        rights=rights_on(row.get("Security")),
+    )
+
+
+def _octets(quota: int | None) -> int | None:
+    """Return a quota in octets; None for no limit."""
+    return None if quota is None or quota == QUOTA_UNLIMITED else int(quota) * KB
+
+
+@lru_cache(maxsize=_DESCRIPTORS_KEPT)
+def rights_on(image: bytes | None) -> QueueRights:
+    """Return the rights in the descriptor of a queue.
+
+    A SID has the rights that entries for this SID grant: membership in groups is not known here.
+    """
+    if not image:
+        return QueueRights(problem="no security descriptor")
+    try:
+        descriptor = SecurityDescriptor.from_bytes(image)
+    except ValueError:
+        return QueueRights(problem="no valid security descriptor")
+    everybody = (EVERYONE.text,)
+    if descriptor.dacl is None:
+        return QueueRights(everybody, everybody, (), everybody, "no DACL: everybody may do everything")
+    kind = kind_of("queue")
+    aces = descriptor.dacl.aces
+    masks = {
+        sid.text: granted(sid, aces, kind) for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
+    }
+
+    def having(bits: int, without: int = 0) -> tuple[str, ...]:
+        return tuple(
+            sid
+            for sid, mask in masks.items()
+            if mask & bits == bits and not (without and mask & without == without)
+        )
+
+    receive = int(QueueAccess.RECEIVE_MESSAGE)
+    return QueueRights(
+        having(int(QueueAccess.WRITE_MESSAGE)),
+        having(receive),
+        having(int(QueueAccess.PEEK_MESSAGE), receive),
+        having(int(QueueAccess.RECEIVE_JOURNAL_MESSAGE)),
+    )

@@ -1,0 +1,353 @@
+"""Queues as definitions of other brokers: names that come back, equal rights, escaped texts."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.enterprises.rules_world import OWNER, descriptor, queue, sound, tables
+from support.spark.exports import write_export
+from typer.testing import CliRunner
+
+from mqdssm.cli.main import app
+from mqdssm.cli.topology import BrokerName
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.inventory import opened
+from mqdssm.pipeline.topology import Broker, NameKind, SourceName, code_of, convert, load_names
+from mqdssm.pipeline.topology.model import BrokerQueue, QueueRights, QueueTopology, rights_on
+from mqdssm.pipeline.topology.names import NameTable
+from mqdssm.pipeline.topology.rabbitmq import definitions
+from mqdssm.pipeline.topology.servicebus import bicep
+from mqdssm.pipeline.topology.servicebus import files as bicep_files
+from mqdssm.wire.acl import Ace, allow
+from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import EVERYONE, Sid
+
+CLERKS = Sid("S-1-5-21-1-2-3-1104")
+LEGAL = {  # the documented alphabets and lengths of the brokers
+    Broker.RABBITMQ: re.compile(r"(?!amq\.)[A-Za-z0-9._-]{1,255}"),
+    Broker.SERVICE_BUS: re.compile(r"(?=.{1,260}$)[A-Za-z0-9]([A-Za-z0-9._/~-]*[A-Za-z0-9])?"),
+    Broker.ARTEMIS: re.compile(r"[^#*:,\s]{1,255}"),
+    Broker.KAFKA: re.compile(r"(?!\.{1,2}$)[A-Za-z0-9.-]{1,249}"),
+}
+TEXTS = st.text(st.characters(), min_size=1, max_size=40) | st.text(
+    "aB._-/$ ;h0ü\u20ac", min_size=1, max_size=130
+)
+SOURCES = st.one_of(
+    st.builds(SourceName, st.sampled_from([one for one in NameKind if one.has_computer]), TEXTS, TEXTS),
+    st.builds(SourceName, st.sampled_from([one for one in NameKind if not one.has_computer]), TEXTS),
+)
+
+
+@given(st.sampled_from(Broker), SOURCES)
+def test_every_name_is_legal_and_comes_back(broker, source):
+    code = code_of(broker)
+    name = code.encode(source)
+    assert LEGAL[broker].fullmatch(name)
+    assert code.decode(name) in {source, None}
+    if code.decode(name) is None:  # a hash: the name would have been too long
+        assert len(name) > code.length_max - len("__XXXXXXXX" * 4)
+    elif code.ignores_case:  # a service that shows another case shows no other name
+        assert code.encode(source).casefold() == name.casefold()
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(Broker), st.lists(SOURCES, max_size=8, unique=True))
+def test_no_two_names_are_one(broker, sources):
+    code = code_of(broker)
+    folded = [(one.kind, one.computer.lower(), one.name.lower()) for one in sources]
+    different = [one for one, key in zip(sources, folded, strict=True) if folded.count(key) == 1]
+    names = [code.encode(one) for one in (different if code.ignores_case else sources)]
+    keys = [name.casefold() for name in names] if code.ignores_case else names
+    assert len(set(keys)) == len(keys)
+
+
+@given(
+    st.sampled_from(Broker),
+    st.text(max_size=60) | st.from_regex(r"(queue|account)\.[a-z0-9_.-]{0,40}", fullmatch=True),
+)
+def test_other_names_are_refused_or_decoded(broker, text):
+    code = code_of(broker)
+    try:
+        source = code.decode(text)
+    except ValueError:
+        return
+    assert source is None or isinstance(source, SourceName)
+
+
+@pytest.mark.parametrize(
+    ("broker", "source", "name"),
+    [
+        (Broker.RABBITMQ, ("queue", "orders", "web01"), "queue.web01.orders"),
+        (Broker.RABBITMQ, ("queue", "a_b.c$", "web.01"), "queue.web_2E01.a__b.c_24"),
+        (Broker.SERVICE_BUS, ("queue", "orders-", "web01"), "queue.web01.orders_2D"),
+        (Broker.ARTEMIS, ("multicast", "234.1.2.3:80"), "multicast.234.1.2.3_3A80"),
+        (Broker.KAFKA, ("deadletter", "web_01"), "deadletter.web-5F01"),
+        (Broker.KAFKA, ("journal", "a-b", "web01"), "journal.web01.a--b"),
+    ],
+)
+def test_names_look_like_names(broker, source, name):
+    source = SourceName(NameKind(source[0]), *source[1:])
+    assert code_of(broker).encode(source) == name
+    assert code_of(broker).decode(name) == source
+
+
+def test_two_names_with_one_code_are_refused():
+    names = NameTable(code_of(Broker.SERVICE_BUS))
+    names.encode(SourceName(NameKind.QUEUE, "orders", "web01"))
+    with pytest.raises(ConfigError, match=r"WEB01\\orders and web01\\orders would both be named"):
+        names.encode(SourceName(NameKind.QUEUE, "orders", "WEB01"))
+    for empty in (("queue", "", "a"), ("queue", "a", ""), ("account", "a", "b")):
+        with pytest.raises(ValueError, match="a part is missing or too much"):
+            SourceName(NameKind(empty[0]), *empty[1:])
+
+
+# -- definitions
+
+SIDS = ["S-1-1-0", "S-1-5-7", CLERKS.text]
+SIDS_OF = st.lists(st.sampled_from(SIDS), unique=True, max_size=3).map(tuple)
+RIGHTS = st.builds(QueueRights, send=SIDS_OF, receive=SIDS_OF, peek=SIDS_OF, journal=SIDS_OF)
+PATHS = st.builds("{}\\{}".format, st.sampled_from(["web01", "db.02", "x" * 300]), TEXTS)
+QUOTAS = st.none() | st.integers(0, 2**42)
+
+
+def built(path, **more):
+    return st.builds(
+        BrokerQueue,
+        path=path,
+        quota=QUOTAS,
+        journal_quota=QUOTAS,
+        journaling=st.booleans(),
+        transactional=st.booleans(),
+        multicast=st.sampled_from(["", "234.1.1.1:80", "234.1.1.2:80"]),
+        rights=RIGHTS,
+        **more,
+    )
+
+
+TOPOLOGIES = st.lists(built(PATHS), max_size=6, unique_by=lambda one: one.path.casefold()).map(
+    lambda queues: QueueTopology("test", tuple(queues), {sid: sid for sid in SIDS})
+)
+
+
+@given(TOPOLOGIES)
+def test_rabbitmq_grants_the_same_rights(topology):
+    """A permission lets an account reach exactly the queues that it might reach."""
+    names = NameTable(code_of(Broker.RABBITMQ))
+    made = definitions(topology, names)
+    queues = {one["name"] for one in made["queues"]}
+    exchanges = {one["name"] for one in made["exchanges"]}
+    assert len(queues) == len(made["queues"])
+    for permission in made["permissions"]:
+        source = names.code.decode(permission["user"])
+        assert source is not None
+        may_write = {name for name in exchanges if re.search(permission["write"], name)}
+        may_read = {name for name in queues if re.search(permission["read"], name)}
+        sent = {one for one in topology.queues if source.name in one.rights.send}
+        received = {one for one in topology.queues if source.name in one.rights.receive}
+        journals = {one for one in topology.queues if one.journaling and source.name in one.rights.journal}
+        assert may_write == {_code(names, "queue", one) for one in sent}
+        assert may_read == {_code(names, "queue", one) for one in received} | {
+            _code(names, "journal", one) for one in journals
+        }
+        assert re.search(permission["configure"], "x") is None
+    bound = {(one["source"], one["destination"]) for one in made["bindings"]}
+    for one in topology.queues:
+        name = _code(names, "queue", one)
+        assert (name, name) in bound
+        assert ((name, _code(names, "journal", one)) in bound) is one.journaling
+        policies = [policy for policy in made["policies"] if re.search(policy["pattern"], name)]
+        dead_letters = {policy["definition"]["dead-letter-exchange"] for policy in policies}
+        assert dead_letters == {names.code.encode(SourceName(NameKind.DEAD_LETTER, one.computer))}
+    json.dumps(made).encode("ascii")
+
+
+def _code(names, kind, one):
+    return names.code.encode(SourceName.of_path(NameKind(kind), one.path))
+
+
+@given(st.text(max_size=40) | st.sampled_from(["${x}", "a'b\\c", "\n\t\x00", "$'{"]))
+def test_strings_of_bicep(text):
+    written = bicep(text)
+    assert written.isprintable()
+    assert "${" not in re.sub(r"\\u\{[0-9a-f]+\}|\\.", "-", written)
+    assert _read_bicep(written) == text
+
+
+def _read_bicep(text: str) -> str:
+    """Read a string of Bicep by its documented escapes."""
+    found = re.fullmatch(r"'((?:\\u\{[0-9a-f]{1,6}\}|\\[\\'nrt$]|[^\\'\n])*)'", text, re.DOTALL)
+    assert found, text
+    return re.sub(
+        r"\\u\{([0-9a-f]+)\}|\\(.)", lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1], flags=re.DOTALL
+    )
+
+
+def test_modules_of_bicep_are_small_enough():
+    rights = QueueRights(send=tuple(SIDS), receive=tuple(SIDS), journal=tuple(SIDS))
+    queues = tuple(
+        BrokerQueue(path=f"web01\\q{n}", journaling=True, rights=rights, multicast="234.1.1.1:80")
+        for n in range(150)
+    )
+    topology = QueueTopology("test", queues, {sid: sid for sid in SIDS})
+    made = dict(bicep_files(topology, NameTable(code_of(Broker.SERVICE_BUS))))
+    parts = [name for name in made if name.startswith("part-")]
+    assert (len(parts), set(made) - set(parts)) == (3, {"multicast-000.bicep", "main.bicep"})
+    for name in parts:
+        assert sum(line.startswith("  { ") for line in made[name].splitlines()) < 800
+        assert f"'{name}'" in made["main.bicep"]
+    assert "dependsOn: [\n    part000\n    part001\n    part002\n  ]" in made["main.bicep"]
+    sizes = re.findall(r"name: 'queue\.web01\.q0', size: (\d+)", made["part-000.bicep"])
+    assert sizes == ["5120"]
+
+
+# -- from an export
+
+
+def world(folder: Path) -> Path:
+    made = sound()
+    rights = descriptor(
+        Ace(1, 0, int(QueueAccess.PEEK_MESSAGE), CLERKS),
+        allow(EVERYONE, QueueAccess.WRITE_MESSAGE),
+        allow(CLERKS, QueueAccess.WRITE_MESSAGE | QueueAccess.RECEIVE_JOURNAL_MESSAGE),
+        allow(OWNER, QueueAccess.GENERIC_ALL),
+    )
+    made["queue"] = [
+        queue(80, "web01", "orders", Quota=100, Journaling=True, JournalQuota=0, Security=rights, Label="O"),
+        queue(
+            81,
+            "web01",
+            "a|b <x>&'$(y)",
+            Transactional=False,
+            MulticastAddress="234.1.1.1:80",
+            Authentication=True,
+        ),
+        queue(82, "web01", "none", Security=b"x", PrivacyLevel="Body", Label=""),
+        queue(83, "web01", "x", Pathname=None),
+    ]
+    write_export(folder, tables(made))
+    return folder
+
+
+def converted(folder: Path, broker: Broker):
+    with opened(world(folder / "export")) as source:
+        return convert(source, broker, folder / "out"), folder / "out"
+
+
+def test_the_model_of_an_export(tmp_path):
+    result, out = converted(tmp_path, Broker.RABBITMQ)
+    assert (result.queues, result.unreadable) == (3, 1)
+    assert result.files == ("definitions.json", "names.json", "report.json", "report.md")
+    gaps = {gap.feature.value: (gap.queues, gap.examples) for gap in result.gaps}
+    assert gaps["transactional queue"][0] == 2
+    assert gaps["authenticated messages"] == (1, ("web01\\a|b <x>&'$(y)",))
+    assert gaps["encrypted messages"] == (1, ("web01\\none",))
+    assert gaps["rights that cannot be read"] == (1, ("web01\\none",))
+    assert gaps["rights of everybody"][0] == 2
+    assert "quota" not in gaps  # RabbitMQ has one
+    names = load_names(out)
+    assert names["queue.web01.orders"] == SourceName(NameKind.QUEUE, "orders", "web01")
+    rows = {row["name"]: row for row in json.loads((out / "names.json").read_text())["names"]}
+    assert rows["queue.web01.orders"] == {
+        "kind": "queue",
+        "source": "web01\\orders",
+        "name": "queue.web01.orders",
+        "identifier": "00000000-0000-0000-0000-000000000050",
+        "label": "O",
+    }
+    assert rows["account.Everyone"]["sid"] == "S-1-1-0"
+    assert json.loads((out / "report.json").read_text()) == result.document()
+    page = (out / "report.md").read_text()
+    assert "web01\\\\a\\|b \\<x\\>\\&'\\$\\(y\\)" in page  # nothing of it is Markdown or HTML
+    made = json.loads((out / "definitions.json").read_text())
+    queues = {one["name"]: one["arguments"] for one in made["queues"]}
+    assert queues["queue.web01.orders"] == {"x-max-length-bytes": 102_400, "x-overflow": "reject-publish"}
+    assert queues["journal.web01.orders"] == {"x-max-length-bytes": 0, "x-overflow": "drop-head"}
+    assert all("password" not in user for user in made["users"])
+    assert {user["password_hash"] for user in made["users"]} == {""}
+    with pytest.raises(ConfigError, match="is not empty"), opened(tmp_path / "export") as source:
+        convert(source, Broker.KAFKA, out)
+
+
+def test_rights_follow_the_order_of_entries():
+    first = descriptor(Ace(1, 0, 0x3, CLERKS), allow(CLERKS, QueueAccess.GENERIC_ALL))
+    assert rights_on(first) == QueueRights(send=(CLERKS.text,), receive=(), peek=(), journal=())
+    peeks = descriptor(allow(CLERKS, QueueAccess.PEEK_MESSAGE))
+    assert rights_on(peeks) == QueueRights(peek=(CLERKS.text,))
+    assert rights_on(descriptor(dacl=False)).send == ("S-1-1-0",)
+    assert (rights_on(None).problem, rights_on(b"x").problem) == (
+        "no security descriptor",
+        "no valid security descriptor",
+    )
+
+
+def test_artemis(tmp_path):
+    _, out = converted(tmp_path, Broker.ARTEMIS)
+    text = (out / "broker.xml").read_text()
+    core = "{urn:activemq:core}"
+    root = ET.fromstring(text)
+    assert root.tag == "{urn:activemq}configuration"
+    addresses = {one.get("name"): one for one in root.iter(f"{core}address") if one.get("name")}
+    assert {"queue.web01.orders", "journal.web01.orders", "deadletter.web01"} <= set(addresses)
+    assert addresses["multicast.234.1.1.1_3A80"].find(f"{core}multicast") is not None
+    diverts = {
+        (one.findtext(f"{core}address"), one.findtext(f"{core}forwarding-address"))
+        for one in root.iter(f"{core}divert")
+    }
+    assert ("queue.web01.orders", "journal.web01.orders") in diverts
+    assert ("multicast.234.1.1.1_3A80", code_of(Broker.ARTEMIS).encode(_other())) in diverts
+    (orders,) = (
+        one for one in root.iter(f"{core}security-setting") if one.get("match") == "queue.web01.orders"
+    )
+    roles = {one.get("type"): set((one.get("roles") or "").split(",")) for one in orders}
+    owner = f"account.{OWNER.text}"
+    assert roles == {
+        "send": {"account.Everyone", f"account.{CLERKS.text}", owner},
+        "consume": {owner},
+        "browse": {owner},
+    }
+
+
+def _other() -> SourceName:
+    return SourceName(NameKind.QUEUE, "a|b <x>&'$(y)", "web01")
+
+
+def test_kafka(tmp_path):
+    _, out = converted(tmp_path, Broker.KAFKA)
+    lines = (out / "create-topics.sh").read_text().splitlines()
+    calls = [line for line in lines if re.match(r"(topic|acl) ", line)]
+    for line in calls:  # nothing in a name means something to a shell
+        assert shlex.split(line) == line.split()
+        assert not set("$`\\\"'|&;<>()*?[]{}~#!") & set(line)
+    assert "topic queue.web01.orders --config retention.ms=-1 --config retention.bytes=1048576" in calls
+    assert "topic multicast.234.1.1.1-3A80" in calls
+    assert "acl account.Everyone WRITE topic queue.web01.orders" in calls
+
+
+@pytest.mark.parametrize("broker", Broker)
+def test_the_command(tmp_path, broker):
+    export = world(tmp_path / "export")
+    result = CliRunner().invoke(
+        app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 0, result.output
+    assert re.search(
+        r"^authenticated messages +1 +connections are authenticated", result.stdout, re.MULTILINE
+    )
+    assert "warning: 1 queues have no readable path name and are left out" in result.stderr
+    again = CliRunner().invoke(
+        app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "out")]
+    )
+    assert (again.exit_code, "is not empty" in again.stderr) == (2, True) or again.exit_code == 6
+    made = CliRunner().invoke(
+        app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "json"), "-o", "json"]
+    )
+    assert json.loads(made.stdout) == json.loads((tmp_path / "json" / "report.json").read_text())
+
+
+def test_the_command_line_has_all_brokers():
+    assert [one.value for one in BrokerName] == [one.value for one in Broker]
