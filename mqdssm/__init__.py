@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mqdssm.events.facade import Directory as Directory
     from mqdssm.events.facade import connect as connect
     from mqdssm.events.iterators import Handle as Handle
+    from mqdssm.events.pages import SearchPage as SearchPage
     from mqdssm.events.watching.watch import Watch as Watch
     from mqdssm.model.base import DirectoryObject as DirectoryObject
     from mqdssm.model.elements import ConnectedNetwork as ConnectedNetwork
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from mqdssm.model.enums import DirectoryServerType as DirectoryServerType
     from mqdssm.model.enums import OperatingSystemType as OperatingSystemType
     from mqdssm.model.enums import PrivacyLevel as PrivacyLevel
+    from mqdssm.model.expressions import Condition as Condition
     from mqdssm.model.filters import Filter as Filter
     from mqdssm.model.filters import SortKey as SortKey
     from mqdssm.model.names import PathName as PathName
@@ -72,6 +74,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "mqdssm.events.bulk_changes": ("ElementOutcome",),
     "mqdssm.events.facade": ("Directory", "connect"),
     "mqdssm.events.iterators": ("Handle",),
+    "mqdssm.events.pages": ("SearchPage",),
     "mqdssm.events.watching.watch": ("Watch",),
     "mqdssm.model.base": ("DirectoryObject",),
     "mqdssm.model.elements": (
@@ -89,6 +92,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "OperatingSystemType",
         "PrivacyLevel",
     ),
+    "mqdssm.model.expressions": ("Condition",),
     "mqdssm.model.filters": ("Filter", "SortKey"),
     "mqdssm.model.names": ("PathName", "parse_format_name"),
     "mqdssm.model.notice": ("Notice",),

@@ -9,7 +9,7 @@ import operator
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, Self, TypeAlias, TypeGuard
 
 from pydantic import ValidationError
 
@@ -48,17 +48,26 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
+Verdict: TypeAlias = bool | None
+"""Verdict on an object; None: it depends on an attribute that nobody knows (decision M73)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Residual:
     """Test on the results of a search.
 
     Attributes:
-        attribute: the attribute that it reads, which must be requested.
-        holds: the test; an attribute that stayed unpopulated fails it.
+        attributes: the attributes that it reads, which must be requested.
+        judge: the test, of an object and the attributes that the server does not know.
     """
 
-    attribute: str
-    holds: Callable[[DirectoryObject], bool]
+    attributes: frozenset[str]
+    judge: Callable[[DirectoryObject, frozenset[str]], Verdict]
+
+    @classmethod
+    def of(cls, attribute: str, holds: Callable[[DirectoryObject], bool]) -> Self:
+        """Make the test of one attribute."""
+        return cls(frozenset({attribute}), lambda obj, unknown: None if attribute in unknown else holds(obj))
 
 
 def checked_value(table: ElementTable, row: Row, value: object) -> Any:
@@ -108,9 +117,11 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
             return False
         if membership and expression.operator in {"==", "!="}:
             return (expected[0] in actual) == (expression.operator == "==")
+        if row.adm == "Identifier" and obj.original_identifier == expected:
+            return expression.operator == "=="  # as `identifier_filter` (M37)
         return compare(_key(row, actual), _key(row, expected))
 
-    return Residual(row.adm, holds)
+    return Residual.of(row.adm, holds)
 
 
 def to_ldap(
@@ -140,7 +151,7 @@ def to_ldap(
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
-        if expression.operator == "!=" and (_is_one_of_several(row) or _is_whole_list(row, expression)):
+        if expression.operator == "!=" and (is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
         matches = (
             session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
@@ -162,7 +173,7 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
         return expression.operator == "=="  # != also finds links whose site is gone
     if row.multi:
         return not _is_whole_list(row, expression)
-    if _is_one_of_several(row):
+    if is_one_of_several(row):
         return False
     if row.syntax is UINT32:
         return expression.operator == "==" or checked_value(table, row, expression.value) <= INT32_MAX
@@ -177,7 +188,7 @@ def _is_whole_list(row: Row, expression: Filter) -> bool:
     return row.multi and _is_list(expression.value) and len(expression.value) > 0
 
 
-def _is_one_of_several(row: Row) -> bool:
+def is_one_of_several(row: Row) -> bool:
     """Return True if the entry may have several values for a single-valued attribute.
 
     See decision M10.
@@ -211,7 +222,7 @@ def _item_key(row: Row, value: Any) -> Any:
             return key_of(value)  # as a server damaged it
     match row.kind:
         case Kind.TEXT:
-            return _text_key(value)
+            return text_key(value)
         case Kind.DN:
             return key_of(value)
         case Kind.GUID:
@@ -220,7 +231,7 @@ def _item_key(row: Row, value: Any) -> Any:
             return value
 
 
-def _text_key(value: str) -> str:
+def text_key(value: str) -> str:
     """Return text normalized for caseIgnoreMatch ([RFC4518]).
 
     The result has no upper case and no repeated blanks.

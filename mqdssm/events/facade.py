@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, cast
 from uuid import UUID
 
 from mqdssm.directory.log_in import LogInArguments
@@ -23,10 +23,12 @@ from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
 from mqdssm.events.encode import KEYS_NAME
 from mqdssm.events.iterators import Handle, Iterators
+from mqdssm.events.pages import SearchPage, read_page
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.closing import Closeable
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import QueueManager, User
+from mqdssm.model.expressions import Condition
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
 from mqdssm.model.watching import WATCHED_TYPES, ObjectChange
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=DirectoryObject)
 T = TypeVar("T")
+
+Filters: TypeAlias = Filter | Condition[E] | Iterable[Filter | Condition[E]]
+"""Filters of a search: one or several, of the specification or conditions on the class searched for."""
 
 
 class Directory(BulkChanges, Closeable):
@@ -109,14 +114,12 @@ class Directory(BulkChanges, Closeable):
         with self.session.one_server(), self._notices.deleting(obj, recursive=recursive):
             delete.delete(self._context, obj, recursive=recursive, on_progress=on_progress)
 
-    def read(
-        self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
-    ) -> E:
+    def read(self, kind: type[E], filters: Filters[E], *, attributes: Sequence[str] | None = None) -> E:
         """Read the first object that satisfies all filters ([MS-MQDSSM] 3.1.6.3).
 
         Args:
             kind: class of the element.
-            filters: one or several.
+            filters: `Filter` or conditions as ``Queue.label == "Paid"``, one or several.
             attributes: names of the attributes to read; None: all.
 
         Raises:
@@ -137,11 +140,12 @@ class Directory(BulkChanges, Closeable):
     def search(
         self,
         kind: type[E],
-        filters: Filter | Iterable[Filter] = (),
+        filters: Filters[E] = (),
         *,
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
         below: str | None = None,
+        limit: int | None = None,
     ) -> Generator[E, None, None]:
         """Yield the objects that satisfy all filters.
 
@@ -152,17 +156,18 @@ class Directory(BulkChanges, Closeable):
 
         Args:
             kind: class of the element.
-            filters: all must hold.
+            filters: `Filter` or conditions as ``Queue.label == "Paid"``; all must hold.
             attributes: names of the attributes to read; None: all.
             sort: keys; keys of a higher priority decide first.
             below: DN; only objects there and below are looked at, as the queues of one queue manager.
+            limit: maximum number of objects, the first ones in the order of `sort`; None: all.
 
         Raises:
             GenericDirectoryError: a name that cannot be asked for.
-            ValueError: a filter value that the attribute cannot have, or `below` is no DN.
+            ValueError: a filter value that the attribute cannot have, `below` is no DN, or a negative limit.
             DirectoryError: while iterating; a search that breaks off never looks like a short list.
         """
-        keys = _list_items(SortKey, "sort", sort)
+        keys = _list_items((SortKey,), "sort", sort)
         objects = lookup.search(
             self._context,
             element_table(kind, "read"),
@@ -170,8 +175,70 @@ class Directory(BulkChanges, Closeable):
             _check_attribute_names(attributes),
             keys,
             below=_parse_place(below),
+            limit=None if limit is None else _check_limit(limit, 0),
         )
         return cast("Generator[E, None, None]", objects)
+
+    def search_page(
+        self,
+        kind: type[E],
+        filters: Filters[E] = (),
+        *,
+        limit: int,
+        token: str | None = None,
+        attributes: Sequence[str] | None = None,
+        below: str | None = None,
+    ) -> SearchPage[E]:
+        """Return a page of the objects that satisfy all filters (decision M112).
+
+        The order is that of the Identifiers. An object that exists and satisfies the filters all the time is
+        on exactly one page. A token is text that may stand in a URL; it does not expire, and another
+        process or server of the directory may go on with it.
+
+        Each page costs a search for the Identifiers of all matching objects: to read all, use `search`.
+
+        Args:
+            kind: class of the element.
+            filters: as in `search`.
+            limit: maximum number of objects; a page can have fewer, also before the last one.
+            token: `SearchPage.next_token` of the page before, with equal `kind`, `filters` and `below`;
+                None: the first page.
+            attributes: names of the attributes to read; None: all.
+            below: as in `search`.
+
+        Raises:
+            GenericDirectoryError: a name that cannot be asked for.
+            ValueError: as `search`; no token, or one of another query.
+            DirectoryError: the search failed.
+        """
+        page = read_page(
+            self._context,
+            element_table(kind, "read"),
+            _list_filters(filters),
+            _check_attribute_names(attributes),
+            limit=_check_limit(limit, 1),
+            token=None if token is None else _check_text("token", token),
+            below=_parse_place(below),
+        )
+        return cast("SearchPage[E]", page)
+
+    def count(self, kind: type[E], filters: Filters[E] = (), *, below: str | None = None) -> int:
+        """Return the number of objects that satisfy all filters.
+
+        Only what the filters need is read, and the objects' Identifiers.
+
+        Args:
+            kind: class of the element.
+            filters: as in `search`.
+            below: as in `search`.
+
+        Raises:
+            GenericDirectoryError: a name that cannot be asked for.
+            ValueError: as `search`.
+            DirectoryError: the search failed.
+        """
+        table, conditions = element_table(kind, "read"), _list_filters(filters)
+        return sum(1 for _ in lookup.search(self._context, table, conditions, (), below=_parse_place(below)))
 
     def write(
         self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None, if_unchanged: bool = False
@@ -280,7 +347,7 @@ class Directory(BulkChanges, Closeable):
     def read_begin(
         self,
         kind: type[E],
-        filters: Filter | Iterable[Filter] = (),
+        filters: Filters[E] = (),
         *,
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
@@ -485,25 +552,26 @@ def _open_session(options: ConnectionOptions, *, check_msmq: bool) -> Session:
     return session
 
 
-def _list_filters(filters: Filter | Iterable[Filter]) -> tuple[Filter, ...]:
-    return _list_items(Filter, "filters", filters)
+def _list_filters(filters: Filters[E]) -> tuple[Filter | Condition[E], ...]:
+    return _list_items((Filter, Condition), "filters", filters)
 
 
-def _list_items(kind: type[T], name: str, given_items: T | Iterable[T]) -> tuple[T, ...]:
+def _list_items(kinds: tuple[type[T], ...], name: str, given_items: T | Iterable[T]) -> tuple[T, ...]:
     """Return one or several things as a tuple.
 
     Raises:
         TypeError: something else is given.
     """
-    if isinstance(given_items, kind):
+    if isinstance(given_items, kinds):
         return (given_items,)
     items = (
         tuple(given_items)
         if isinstance(given_items, Iterable) and not isinstance(given_items, str | bytes)
         else None
     )
-    if items is None or not all(isinstance(item, kind) for item in items):
-        raise TypeError(f"{name}={given_items!r}: give a {kind.__name__}, or a list of them")
+    if items is None or not all(isinstance(item, kinds) for item in items):
+        titles = " or a ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name}={given_items!r}: give a {titles}, or a list of them")
     return items
 
 
@@ -511,6 +579,14 @@ def _parse_place(below: str | None) -> DN | None:
     if below is not None and not isinstance(below, str):
         raise TypeError(f"below={below!r}: give a distinguished name, as text")
     return None if below is None else DN.parse(below)
+
+
+def _check_limit(limit: int, lowest: int) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise TypeError(f"limit={limit!r}: give a whole number")
+    if limit < lowest:
+        raise ValueError(f"limit={limit}: give {lowest} or more")
+    return limit
 
 
 def _check_text(name: str, value: str) -> str:
@@ -522,4 +598,4 @@ def _check_text(name: str, value: str) -> str:
 def _check_attribute_names(attributes: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(attributes, str):
         raise TypeError(f"attributes={attributes!r}: give a list of names, not one text")
-    return None if attributes is None else _list_items(str, "attributes", attributes)
+    return None if attributes is None else _list_items((str,), "attributes", attributes)

@@ -16,8 +16,9 @@ from mqdssm.errors import EndOfData, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attribute_plan import Found, guid_of
 from mqdssm.events.attributes import check_names, names_to_read, read_with
+from mqdssm.events.conditions import Given, list_conjuncts, to_server_filter, to_test
 from mqdssm.events.context import Context
-from mqdssm.events.criteria import Residual, checked_value, is_exact, sort_key, to_ldap, to_residual
+from mqdssm.events.criteria import Residual, checked_value, sort_key
 from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder
 from mqdssm.events.identification import class_filter, read_entry, read_queue, read_queue_manager
 from mqdssm.events.references import BATCH_TERMS, References, split_into_batches
@@ -88,16 +89,20 @@ class ServerView:
                 wrong (decision M73).
         """
         unknown = self.decoder.unknown
-        if not all(test.holds(element) for test in residuals if test.attribute not in unknown):
-            return False
+        undecided: frozenset[str] = frozenset()
         for residual in residuals:
-            if residual.attribute in unknown:
-                raise GenericDirectoryError(
-                    "nobody can tell whether an object of another domain is searched for: a global catalog "
-                    f"does not hold {self.table.name}.{residual.attribute}",
-                    dn=dn,
-                    hint=f"{ASK_ITS_DOMAIN}, or leave that filter out",
-                )
+            verdict = residual.judge(element, unknown)
+            if verdict is None:
+                undecided |= residual.attributes & unknown
+            elif not verdict:
+                return False
+        if undecided:
+            raise GenericDirectoryError(
+                "nobody can tell whether an object of another domain is searched for: a global catalog "
+                f"does not hold {self.table.name}.{', '.join(sorted(undecided))}",
+                dn=dn,
+                hint=f"{ASK_ITS_DOMAIN}, or leave that filter out",
+            )
         return True
 
 
@@ -116,23 +121,26 @@ class Criteria:
         residuals: tests on the results.
         below: where the search begins, and all that is found has to be; None: where objects of the class are
             ([MS-MQDSSM] 3.1.6.15).
+        page_size: entries that are asked for at once; None: as the options say.
     """
 
     ldap_filter: LdapFilter
     place: Filter | None
     residuals: tuple[Residual, ...]
     below: DN | None = None
+    page_size: int | None = None
 
 
 def search(
     ctx: Context,
     table: ElementTable,
-    filters: Sequence[Filter],
+    filters: Sequence[Given],
     attributes: Sequence[str] | None,
     sort: Sequence[SortKey] = (),
     *,
     strict: bool = False,
     below: DN | None = None,
+    limit: int | None = None,
 ) -> Generator[DirectoryObject, None, None]:
     """Yield the objects that satisfy all filters.
 
@@ -149,6 +157,7 @@ def search(
         strict: a value that is missing or damaged is an error, not a gap and a warning (M40); of the objects
             that satisfy the filters, not of the others that have to be looked at.
         below: look only there and below; where nothing is, nothing is found.
+        limit: maximum number of objects; None: all.
 
     Raises:
         GenericDirectoryError: a name that cannot be asked for, a site that does not exist (3.1.6.4.5.4).
@@ -158,11 +167,13 @@ def search(
     keys = _sort_keys(table, sort)
     searched = forest.session_for_search(ctx, table.ldap_class)
     criteria = _make_criteria(ctx, table, filters, part_only=searched.is_part_only)
-    if below is not None:
-        criteria = replace(criteria, below=below)
+    criteria = replace(criteria, below=below)
+    if limit is not None and not keys and not criteria.residuals:
+        # one more than the limit: a page that is the last one keeps its connection
+        criteria = replace(criteria, page_size=min(limit + 1, searched.options.page_size))
     needed = dict.fromkeys(names)
     needed.update(dict.fromkeys(key.attribute for key in keys))
-    needed.update(dict.fromkeys(residual.attribute for residual in criteria.residuals))
+    needed.update(dict.fromkeys(name for test in criteria.residuals for name in sorted(test.attributes)))
     for name in tuple(needed):
         needed.update(dict.fromkeys(read_with(table, name)))
     if searched is not ctx.session:
@@ -178,17 +189,17 @@ def search(
     objects = _read_elements(ctx, table, criteria, view, own_view)
     if keys:
         objects = iter(_sort_objects(table, objects, keys))
-    return _unset_extra_attributes(objects, extra)
+    return _finish(objects, extra, limit)
 
 
 def find_one(
-    ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
+    ctx: Context, table: ElementTable, filters: Sequence[Given], attributes: Sequence[str] | None
 ) -> DirectoryObject | None:
     """Return the first object that satisfies all filters, or None.
 
     See [MS-MQDSSM] 3.1.6.3.1 and decision M18.
     """
-    objects = search(ctx, table, filters, attributes, strict=True)
+    objects = search(ctx, table, filters, attributes, strict=True, limit=1)
     try:
         return next(objects, None)
     finally:
@@ -196,25 +207,22 @@ def find_one(
 
 
 def _make_criteria(
-    ctx: Context, table: ElementTable, filters: Sequence[Filter], *, part_only: bool
+    ctx: Context, table: ElementTable, filters: Sequence[Given], *, part_only: bool
 ) -> Criteria:
     terms: list[LdapFilter] = [class_filter(ctx, table)]
     residuals: list[Residual] = []
     place: Filter | None = None
-    check_names(table, [expression.attribute for expression in filters])
-    for expression in filters:
-        if place is None and _names_a_place(table, expression):
-            value = checked_value(table, table.row(expression.attribute), expression.value)
-            place = replace(expression, value=value)
+    site_of = partial(_site_of, ctx, table)
+    for condition in list_conjuncts(table, filters):
+        if place is None and isinstance(condition, Filter) and _names_a_place(table, condition):
+            value = checked_value(table, table.row(condition.attribute), condition.value)
+            place = replace(condition, value=value)
             continue
-        site = _site_of(ctx, table, expression)
-        term = to_ldap(table, expression, ctx.session, site_dn=site)
-        if part_only and not table.row(expression.attribute).in_catalog:
-            term = None  # to a global catalog no object has the attribute (M73)
-        if term is not None:
-            terms.append(term)
-        if term is None or not is_exact(table, expression):
-            residuals.append(to_residual(table, expression))
+        server_filter = to_server_filter(table, condition, ctx.session, site_of, part_only=part_only)
+        if server_filter.filter is not None:
+            terms.append(server_filter.filter)
+        if not server_filter.is_exact:
+            residuals.append(to_test(table, condition))
     return Criteria(all_of(*terms), place, tuple(residuals))
 
 
@@ -266,7 +274,7 @@ def _read_elements(
         values = [entry.all(column) or None for column in view_of_entry.decoder.plan.columns]
         yield from view_of_entry.elements([(entry.dn, values, None)], criteria.residuals)
         return
-    size = min(BATCH_ENTRIES, ctx.session.options.page_size)
+    size = min(BATCH_ENTRIES, criteria.page_size or ctx.session.options.page_size)
     for batch in split_into_batches(_read_entries(table, criteria, view), size):
         rest = batch
         if view is not own_view and view.decoder.unknown:
@@ -279,7 +287,14 @@ def _read_elements(
 def _read_entries(table: ElementTable, criteria: Criteria, view: ServerView) -> Iterator[Found]:
     session, plan = view.decoder.session, view.decoder.plan
     base = criteria.below or search_base(table.ldap_class, session.naming.root, session.naming.configuration)
-    rows = session.rows(base, criteria.ldap_filter, plan.columns, multi=plan.multi, references=plan.referring)
+    rows = session.rows(
+        base,
+        criteria.ldap_filter,
+        plan.columns,
+        multi=plan.multi,
+        page_size=criteria.page_size,
+        references=plan.referring,
+    )
     try:
         for dn, *values, brought in rows:
             yield dn, values, brought
@@ -366,18 +381,20 @@ def _key_of(row: Row, obj: DirectoryObject) -> tuple[bool, object]:
     return sort_key(row, getattr(obj, row.field))
 
 
-def _unset_extra_attributes(
-    objects: Iterator[DirectoryObject], extra: Sequence[str]
+def _finish(
+    objects: Iterator[DirectoryObject], extra: Sequence[str], limit: int | None
 ) -> Generator[DirectoryObject, None, None]:
-    """Unset attributes that only the filters or the sort needed."""
-    for obj in objects:
+    """Unset attributes that the caller did not ask for, and stop at the limit."""
+    for number, obj in enumerate(objects, 1) if limit != 0 else ():
         for name in extra:
             obj.forget(name)
         yield obj
+        if number == limit:
+            return
 
 
 def read(
-    ctx: Context, table: ElementTable, filters: Sequence[Filter], attributes: Sequence[str] | None
+    ctx: Context, table: ElementTable, filters: Sequence[Given], attributes: Sequence[str] | None
 ) -> DirectoryObject:
     """Read the first object that satisfies all filters.
 
@@ -389,13 +406,12 @@ def read(
         ObjectNotFound: there is no such object; `EndOfData`, one of these, where it was searched for.
         ValueError: a value that an attribute cannot have.
     """
-    target = _find_direct_target(table, filters)
+    conjuncts = list_conjuncts(table, filters)
+    target = _find_direct_target(table, conjuncts)
     if target is None:
-        obj = find_one(ctx, table, filters, attributes)
+        obj = find_one(ctx, table, conjuncts, attributes)
         if obj is None:
-            conditions = " and ".join(
-                f"{expression.attribute} {expression.operator} {expression.value!r}" for expression in filters
-            )
+            conditions = " and ".join(map(_describe, conjuncts))
             raise EndOfData(
                 f"there is no {table.name}{' with ' if conditions else ''}{conditions}",
                 hint=ctx.session.profile.hidden_hint,
@@ -410,12 +426,17 @@ def read(
     return decoder.from_entry(entry)
 
 
-def _find_direct_target(table: ElementTable, filters: Sequence[Filter]) -> UUID | str | None:
-    if len(filters) != 1 or filters[0].operator != "==":
+def _describe(condition: Given) -> str:
+    if isinstance(condition, Filter):
+        return f"{condition.attribute} {condition.operator} {condition.value!r}"
+    return repr(condition)
+
+
+def _find_direct_target(table: ElementTable, conjuncts: Sequence[Given]) -> UUID | str | None:
+    only = conjuncts[0] if len(conjuncts) == 1 else None
+    if not isinstance(only, Filter) or only.operator != "==":
         return None
-    only = filters[0]
     if only.attribute not in {"Identifier", "FullPath"}:
         return None
-    check_names(table, [only.attribute])
     value: UUID | str = checked_value(table, table.row(only.attribute), only.value)
     return value

@@ -4,12 +4,14 @@ See [MS-MQDMPR] 3.1.1 and decision M45.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from mqdssm.model.fieldtypes import Identity, make_refusal
+from mqdssm.model.expressions import attribute_of
+from mqdssm.model.fieldtypes import OptionalGuid, make_refusal
 from mqdssm.model.memory import Memory
 
 _NOTHING: frozenset[str] = frozenset()
@@ -30,7 +32,39 @@ def adm(name: str, default: object = None) -> Any:
     return Field(default=default, validation_alias=name, serialization_alias=name)
 
 
-class DirectoryObject(BaseModel):
+if TYPE_CHECKING:
+
+    class _Model(BaseModel):
+        """Base of elements."""
+
+else:
+    _is_making: Final = ContextVar("_is_making", default=False)
+
+    class _ElementType(type(BaseModel)):
+        """Type of elements (decision M111).
+
+        ``Queue.label`` is an expression for conditions. A class that is being made has no expressions:
+        pydantic would take them for defaults.
+        """
+
+        def __new__(mcs, *args: Any, **kwargs: Any) -> type:
+            token = _is_making.set(True)
+            try:
+                return super().__new__(mcs, *args, **kwargs)
+            finally:
+                _is_making.reset(token)
+
+        def __getattr__(cls, name: str) -> Any:
+            adm = cls.__dict__.get("_adm_by_field", {}).get(name)
+            if adm is None or _is_making.get():
+                return super().__getattr__(name)
+            return attribute_of(cls, adm, cls.model_fields[name].annotation)
+
+    class _Model(BaseModel, metaclass=_ElementType):
+        """Base of elements."""
+
+
+class DirectoryObject(_Model):
     """Base of all elements: an object and the set of its populated attributes.
 
     An attribute that was never set reads as the default of the specification and is *not populated*: it is
@@ -64,7 +98,7 @@ class DirectoryObject(BaseModel):
     _replaced: dict[str, Any] = PrivateAttr(default=_NO_VALUES)  # field -> value before the first assignment
     _original_identifier: UUID | None = PrivateAttr(default=None)
 
-    identifier: Identity | None = adm("Identifier")
+    identifier: OptionalGuid = adm("Identifier")  # each element repeats it, for type checkers
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

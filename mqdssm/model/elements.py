@@ -19,23 +19,25 @@ from mqdssm.model.fieldtypes import (
     Blob,
     Boolean,
     CertificateBlob,
-    Cost,
     Description,
     Digests,
-    DirectoryServerTypeValue,
     Guid,
     Guids,
     Label,
     MulticastAddress,
-    Name,
     OperatingSystemTypeValue,
     OptionalBlob,
+    OptionalBoolean,
+    OptionalCost,
+    OptionalDirectoryServerTypeValue,
     OptionalDnText,
     OptionalGuid,
+    OptionalName,
     OptionalPath,
     OptionalQualifiedPath,
     OptionalSeconds,
     OptionalSidText,
+    OptionalText,
     PrivacyLevelValue,
     Text,
     Unsigned,
@@ -76,14 +78,15 @@ class QueueManager(TimedObject):
 
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"ConnectedNetworkIdentifierList"})
 
-    computer_name: Name | None = adm("ComputerName")
+    identifier: OptionalGuid = adm("Identifier")
+    computer_name: OptionalName = adm("ComputerName")
     queue_manager_version: Text = adm("QueueManagerVersion", "")
     operating_system_type: OperatingSystemTypeValue = adm("OperatingSystemType", OperatingSystemType.OTHER)
-    qualified_computer_name: Text | None = adm("QualifiedComputerName")
+    qualified_computer_name: OptionalText = adm("QualifiedComputerName")
     create_time: OptionalSeconds = adm("CreateTime")
     modify_time: OptionalSeconds = adm("ModifyTime")
     # undefined unless DirectoryServer is True ([MS-MQDSSM] 3.1.6.11.1.5)
-    directory_server_type: DirectoryServerTypeValue | None = adm("DirectoryServerType")
+    directory_server_type: OptionalDirectoryServerTypeValue = adm("DirectoryServerType")
     remote_access_server: Boolean = adm("RemoteAccessServer", False)
     queue_manager_quota: Unsigned = adm("QueueManagerQuota", QUEUE_MANAGER_QUOTA_DEFAULT)
     journal_quota: Unsigned = adm("JournalQuota", QUOTA_UNLIMITED)
@@ -99,7 +102,7 @@ class QueueManager(TimedObject):
     public_encryption_key_list: Blob = adm("PublicEncryptionKeyList", b"")
     public_signing_key_list: CertificateBlob = adm("PublicSigningKeyList", b"")
     security: OptionalBlob = adm("Security")
-    clustered: Boolean | None = adm("Clustered")
+    clustered: OptionalBoolean = adm("Clustered")
     operating_system_version: Text = adm("OperatingSystemVersion", "")
 
 
@@ -112,6 +115,7 @@ class Queue(TimedObject):
 
     unsupported_names: ClassVar[frozenset[str]] = frozenset({"Scope"})
 
+    identifier: OptionalGuid = adm("Identifier")
     label: Label = adm("Label", "")
     create_time: OptionalSeconds = adm("CreateTime")
     modify_time: OptionalSeconds = adm("ModifyTime")
@@ -128,7 +132,7 @@ class Queue(TimedObject):
     security: OptionalBlob = adm("Security")
     base_priority: BasePriority = adm("BasePriority", 0)
     full_path: OptionalDnText = adm("FullPath")
-    directory_path: Text | None = adm("DirectoryPath")
+    directory_path: OptionalText = adm("DirectoryPath")
 
 
 class Enterprise(DirectoryObject):
@@ -138,7 +142,8 @@ class Enterprise(DirectoryObject):
     ``default_time_to_live`` is in seconds.
     """
 
-    name: Text | None = adm("Name")
+    identifier: OptionalGuid = adm("Identifier")
+    name: OptionalText = adm("Name")
     weakened_security: Boolean = adm("WeakenedSecurity", False)
     non_ldap_capable_queue_manager_notification: Boolean = adm("NonLDAPCapableQueueManagerNotification", True)
     default_time_to_live: Unsigned = adm("DefaultTimeToLive", TIME_TO_LIVE_DEFAULT_S)
@@ -158,8 +163,9 @@ class Site(DirectoryObject):
         {"PrimarySiteController", "PublicSigningKeyList", "PublicSigningKey"}
     )
 
-    name: Name | None = adm("Name")
-    primary_site_controller: Text | None = adm("PrimarySiteController")
+    identifier: OptionalGuid = adm("Identifier")
+    name: OptionalName = adm("Name")
+    primary_site_controller: OptionalText = adm("PrimarySiteController")
     intra_site_replication_interval: Unsigned = adm(
         "IntraSiteReplicationInterval", INTRA_SITE_INTERVAL_DEFAULT_S
     )
@@ -179,9 +185,10 @@ class RoutingLink(DirectoryObject):
     [MS-MQDSSM] 3.1.6.20.5, 3.1.6.11.5 with note <16>; [MS-MQDMPR] 3.1.1.8. The cost is 1 to 999999.
     """
 
+    identifier: OptionalGuid = adm("Identifier")
     description: Description = adm("Description", "")
     full_path: OptionalDnText = adm("FullPath")
-    actual_cost: Cost | None = adm("ActualCost")
+    actual_cost: OptionalCost = adm("ActualCost")
     site1_identifier: OptionalGuid = adm("Site1Identifier")
     site2_identifier: OptionalGuid = adm("Site2Identifier")
     site_gate_identifier_list: Guids = adm("SiteGateIdentifierList", ())
@@ -194,6 +201,7 @@ class User(DirectoryObject):
     ``certificates`` is an MQUSERSIGNCERTS image, each digest the 16 bytes of an MD5 (M21).
     """
 
+    identifier: OptionalGuid = adm("Identifier")
     security_identifier: OptionalSidText = adm("SecurityIdentifier")
     certificate_digest_list: Digests = adm("CertificateDigestList", ())
     certificates: CertificateBlob = adm("Certificates", b"")
@@ -207,7 +215,8 @@ class ConnectedNetwork(DirectoryObject):
     [MS-MQDMPR] 3.1.1.9.
     """
 
-    name: Text | None = adm("Name")
+    identifier: OptionalGuid = adm("Identifier")
+    name: OptionalText = adm("Name")
     security: OptionalBlob = adm("Security")
 
 

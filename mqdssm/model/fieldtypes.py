@@ -8,11 +8,11 @@ attribute before that. Types are not guessed: a number is no truth value, and by
 import re
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Self, SupportsBytes, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, SupportsBytes, TypeVar, overload
 
 from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -58,6 +58,8 @@ _E = TypeVar("_E", bound=IntEnum)
 _T = TypeVar("_T")
 _Read = TypeVar("_Read")
 _Given = TypeVar("_Given")
+_Compared = TypeVar("_Compared")
+_Owner = TypeVar("_Owner")
 
 
 def attribute_name(field: str) -> str:
@@ -363,63 +365,121 @@ def _any_text(value: Any) -> str:
 
 _any_integer: Final = integer(-(2**63), 2**63 - 1)
 
-Text = Annotated[str, _checked_by(text(), _any_text)]
-Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX), _any_text)]
-Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1), _any_text)]
-Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX), _any_text)]
-MulticastAddress = Annotated[str, _checked_by(multicast_address, _any_text)]
-Boolean = Annotated[bool, _checked_by(boolean)]
-Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
-BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)]
-Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX), _any_integer)]
-Identity = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
-"""GUID type of the field that elements inherit: pydantic's plugin misreads inherited descriptors."""
-
-# The other types accept more than they return; type checkers know this only of descriptors.
+# Type checkers see descriptors: of a class they give the attribute's expression, of an element its value.
+# Many accept more than they return.
 if TYPE_CHECKING:
+    from mqdssm.model.expressions import (
+        Attribute,
+        BooleanAttribute,
+        ListAttribute,
+        OrderedAttribute,
+        TextAttribute,
+    )
 
-    class Attribute(Generic[_Read, _Given]):
-        """Field for type checkers: the type it returns, and the type it accepts."""
+    class PlainField(Generic[_Read, _Given, _Compared]):
+        """Field for type checkers: the types it returns, accepts and compares with."""
 
         @overload
-        def __get__(self, element: None, owner: Any) -> Self: ...
+        def __get__(self, element: None, owner: type[_Owner]) -> Attribute[_Owner, _Compared]: ...
         @overload
         def __get__(self, element: object, owner: Any) -> _Read: ...
         def __get__(self, element: object, owner: Any) -> Any: ...
 
         def __set__(self, element: object, value: _Given) -> None: ...
 
+    class OrderedField(PlainField[_Read, _Given, _Compared]):
+        """Field with values that have an order."""
+
+        @overload
+        def __get__(self, element: None, owner: type[_Owner]) -> OrderedAttribute[_Owner, _Compared]: ...
+        @overload
+        def __get__(self, element: object, owner: Any) -> _Read: ...
+        def __get__(self, element: object, owner: Any) -> Any: ...
+
+    class TextField(PlainField[_Read, _Given, _Compared]):
+        """Field with text."""
+
+        @overload
+        def __get__(self, element: None, owner: type[_Owner]) -> TextAttribute[_Owner, _Compared]: ...
+        @overload
+        def __get__(self, element: object, owner: Any) -> _Read: ...
+        def __get__(self, element: object, owner: Any) -> Any: ...
+
+    class BooleanField(PlainField[_Read, _Given, bool]):
+        """Field with a truth value."""
+
+        @overload
+        def __get__(self, element: None, owner: type[_Owner]) -> BooleanAttribute[_Owner]: ...
+        @overload
+        def __get__(self, element: object, owner: Any) -> _Read: ...
+        def __get__(self, element: object, owner: Any) -> Any: ...
+
+    class ListField(PlainField[_Read, _Given, Sequence[_Compared]], Generic[_Read, _Given, _Compared]):
+        """Field with a list; the third type is that of an item."""
+
+        @overload
+        def __get__(self, element: None, owner: type[_Owner]) -> ListAttribute[_Owner, _Compared]: ...
+        @overload
+        def __get__(self, element: object, owner: Any) -> _Read: ...
+        def __get__(self, element: object, owner: Any) -> Any: ...
+
     GivenGuids = list[uuid.UUID] | list[str] | tuple[uuid.UUID | str, ...]
     GivenDigests = list[bytes] | list[str] | list[uuid.UUID] | tuple[bytes | str | uuid.UUID, ...]
     GivenBytes = bytes | bytearray | memoryview | str | SupportsBytes
 
-    Path = Attribute[str, str | PathName]
-    OptionalPath = Attribute[str | None, str | PathName | None]
-    QualifiedPath = Attribute[str, str | PathName]
-    OptionalQualifiedPath = Attribute[str | None, str | PathName | None]
-    DnText = Attribute[str, str | DN]
-    OptionalDnText = Attribute[str | None, str | DN | None]
-    SidText = Attribute[str, object]  # any object whose text is a SID
-    OptionalSidText = Attribute[str | None, object]
-    Seconds = Attribute[int, int | datetime]
-    OptionalSeconds = Attribute[int | None, int | datetime | None]
-    Guid = Attribute[uuid.UUID, uuid.UUID | str]
-    OptionalGuid = Attribute[uuid.UUID | None, uuid.UUID | str | None]
-    Guids = Attribute[tuple[uuid.UUID, ...], GivenGuids]
-    Blob = Attribute[bytes, GivenBytes]
-    OptionalBlob = Attribute[bytes | None, GivenBytes | None]
-    CertificateBlob = Attribute[bytes, GivenBytes]
-    Digests = Attribute[tuple[bytes, ...], GivenDigests]
-    PrivacyLevelValue = Attribute[PrivacyLevel, PrivacyLevel | int | str]
-    OperatingSystemTypeValue = Attribute[OperatingSystemType, OperatingSystemType | int | str]
-    DirectoryServerTypeValue = Attribute[DirectoryServerType, DirectoryServerType | int | str]
+    Text = TextField[str, str, str]
+    Label = TextField[str, str, str]
+    Description = TextField[str, str, str]
+    MulticastAddress = TextField[str, str, str]
+    OptionalText = TextField[str | None, str | None, str]
+    OptionalName = TextField[str | None, str | None, str]
+    Path = TextField[str, str | PathName, str | PathName]
+    OptionalPath = TextField[str | None, str | PathName | None, str | PathName]
+    QualifiedPath = TextField[str, str | PathName, str | PathName]
+    OptionalQualifiedPath = TextField[str | None, str | PathName | None, str | PathName]
+    DnText = TextField[str, str | DN, str | DN]
+    OptionalDnText = TextField[str | None, str | DN | None, str | DN]
+    SidText = PlainField[str, object, object]  # any object whose text is a SID
+    OptionalSidText = PlainField[str | None, object, object]
+    Boolean = BooleanField[bool, bool]
+    OptionalBoolean = BooleanField[bool | None, bool | None]
+    Unsigned = OrderedField[int, int, int]
+    BasePriority = OrderedField[int, int, int]
+    OptionalCost = OrderedField[int | None, int | None, int]
+    Seconds = OrderedField[int, int | datetime, int | datetime]
+    OptionalSeconds = OrderedField[int | None, int | datetime | None, int | datetime]
+    Guid = PlainField[uuid.UUID, uuid.UUID | str, uuid.UUID | str]
+    OptionalGuid = PlainField[uuid.UUID | None, uuid.UUID | str | None, uuid.UUID | str]
+    Guids = ListField[tuple[uuid.UUID, ...], GivenGuids, uuid.UUID | str]
+    Blob = PlainField[bytes, GivenBytes, GivenBytes]
+    CertificateBlob = PlainField[bytes, GivenBytes, GivenBytes]
+    OptionalBlob = PlainField[bytes | None, GivenBytes | None, GivenBytes]
+    Digests = ListField[tuple[bytes, ...], GivenDigests, bytes | str | uuid.UUID]
+    PrivacyLevelValue = OrderedField[PrivacyLevel, PrivacyLevel | int | str, PrivacyLevel | int | str]
+    OperatingSystemTypeValue = OrderedField[
+        OperatingSystemType, OperatingSystemType | int | str, OperatingSystemType | int | str
+    ]
+    OptionalDirectoryServerTypeValue = OrderedField[
+        DirectoryServerType | None,
+        DirectoryServerType | int | str | None,
+        DirectoryServerType | int | str,
+    ]
 else:
+    Text = Annotated[str, _checked_by(text(), _any_text)]
+    Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX), _any_text)]
+    Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1), _any_text)]
+    Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX), _any_text)]
+    MulticastAddress = Annotated[str, _checked_by(multicast_address, _any_text)]
+    Boolean = Annotated[bool, _checked_by(boolean)]
+    Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
+    BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)]
+    Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX), _any_integer)]
     Path = Annotated[str, _checked_by(path_name, _any_text)]
     QualifiedPath = Annotated[str, _checked_by(qualified_path_name, _any_text)]
     DnText = Annotated[str, _checked_by(distinguished_name, _any_text)]
     SidText = Annotated[str, _checked_by(security_identifier, _any_text)]
     Seconds = Annotated[int, _checked_by(seconds)]
-    Guid = Identity
+    Guid = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
     Guids = Annotated[
         tuple[uuid.UUID, ...],
         _checked_by(make_tuple_validator(guid)),
@@ -439,10 +499,15 @@ else:
     DirectoryServerTypeValue = Annotated[
         DirectoryServerType, _checked_by(member_of(DirectoryServerType)), _as_name
     ]
+    OptionalText = Text | None
+    OptionalName = Name | None
     OptionalPath = Path | None
     OptionalQualifiedPath = QualifiedPath | None
     OptionalDnText = DnText | None
     OptionalSidText = SidText | None
+    OptionalBoolean = Boolean | None
+    OptionalCost = Cost | None
     OptionalSeconds = Seconds | None
     OptionalGuid = Guid | None
     OptionalBlob = Blob | None
+    OptionalDirectoryServerTypeValue = DirectoryServerTypeValue | None

@@ -35,8 +35,35 @@ def read(directory: mqdssm.Directory, site: UUID, sid: mqdssm.Sid, path: mqdssm.
     sites: tuple[UUID, ...] = manager.site_identifier_list
     user = mqdssm.User(security_identifier=sid, certificate_digest_list=[b"0" * 16])
     print(name, identifier, level, sites, user)
+
+
+def find(directory: mqdssm.Directory, site: UUID, moment: datetime) -> None:
+    paid: mqdssm.Condition[mqdssm.Queue] = mqdssm.Queue.label.startswith("Paid") & (mqdssm.Queue.quota > 1000)
+    wanted = paid | ~mqdssm.Queue.transactional | (mqdssm.Queue.create_time < moment)
+    directory.search(mqdssm.Queue, wanted).close()
+    directory.search(mqdssm.Queue, mqdssm.Queue.transactional, sort=mqdssm.SortKey("Label")).close()
+    directory.search(mqdssm.Queue, [wanted, mqdssm.Filter("Label", "!=", "x")]).close()
+    one: mqdssm.Queue = directory.read(mqdssm.Queue, mqdssm.Queue.identifier == site)
+    levels = mqdssm.Queue.privacy_level.in_([mqdssm.PrivacyLevel.BODY, "None"])
+    machines = mqdssm.QueueManager.site_identifier_list.contains(site) & mqdssm.QueueManager.clustered
+    handle = directory.read_begin(mqdssm.QueueManager, machines)
+    directory.read_end(handle)
+    page: mqdssm.SearchPage[mqdssm.Queue] = directory.search_page(mqdssm.Queue, wanted, limit=5)
+    assert directory.count(mqdssm.Queue, wanted) < len(page.items)
+    print(one.quota + 1, one.pathname, levels, ~mqdssm.Queue.multicast_address.exists())
 """
+SEARCH = "mqdssm.connect('ldap://h').search"
 BAD = {
+    "mqdssm.Queue.lable": "attr-defined",
+    "mqdssm.Queue.quota > 'x'": "operator",
+    "(mqdssm.Queue.quota == 'x') & mqdssm.Queue.transactional": "operator",
+    f"{SEARCH}(mqdssm.Queue, mqdssm.Queue.quota == 'x')": "arg-type",
+    f"{SEARCH}(mqdssm.Queue, mqdssm.Site.name == 'x')": "misc",
+    f"{SEARCH}(mqdssm.Queue, mqdssm.Queue.label)": "arg-type",
+    "mqdssm.Queue.label.startswith(1)": "arg-type",
+    "mqdssm.Queue.quota.startswith('1')": "attr-defined",
+    "mqdssm.Queue.label & mqdssm.Queue.transactional": "operator",
+    "mqdssm.Queue.privacy_level.in_([b'Body'])": "list-item",
     "mqdssm.Quue()": "attr-defined",
     "mqdssm.testing.OpenLdapServr()": "attr-defined",
     'mqdssm.Queue(labell="x")': "call-arg",

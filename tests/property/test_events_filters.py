@@ -1,14 +1,15 @@
-"""Searches with any filters and sort orders over any small enterprise, against plain Python.
+"""Searches with any filters, conditions and sort orders over any small enterprise, against plain Python.
 
 ``search(filters) == [o for o in search() if all of them hold]``, where the right side is evaluated by
 `reference_filters` on what a search without filters returned. Decisions M17, M33, M34 and M35.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.directory.condition_strategies import conditions_over, values_of
 from support.directory.reference_filters import OPERATORS, matching, names, ordered
 from support.enterprises.strategies import Values, enterprises, standing
 from support.watching.kinds import KINDS
@@ -29,30 +30,10 @@ def directory() -> Iterator[mqdssm.Directory]:
         yield connected
 
 
-def values_for(kind, objects: Sequence[mqdssm.DirectoryObject], attribute: str) -> list[object]:
-    """Values of an attribute that objects have, its default, single items of lists, and neighbours."""
-    row = table_of(kind).row(attribute)
-    found = [getattr(each, kind.field_name(attribute)) for each in objects if each.is_populated(attribute)]
-    if row.has_default:
-        found.append(row.default)
-    found += [item for value in found if isinstance(value, tuple) for item in value]
-    found += [
-        value + step
-        for value in found
-        if type(value) is int
-        for step in (-1, 1)
-        if attribute in {"CreateTime", "ModifyTime", "Quota", "JournalQuota"} and 0 <= value + step < 2**32
-    ]
-    found += [
-        value.swapcase() for value in found if isinstance(value, str) and attribute in {"Label", "Name"}
-    ]
-    return [value for value in found if value is not None]
-
-
 def filters_over(kind, objects) -> st.SearchStrategy[Filter]:
     """Expressions on attributes that at least one object has."""
     known: Mapping[str, list[object]] = {
-        name: values for name in table_of(kind).names() if (values := values_for(kind, objects, name))
+        name: values for name in table_of(kind).names() if (values := values_of(kind, objects, name))
     }
     return st.sampled_from(sorted(known)).flatmap(
         lambda name: st.builds(
@@ -77,6 +58,26 @@ def test_filters_find_what_the_reference_finds(directory, kind, caplog) -> None:
                 expected = matching(objects, filters)
                 found = list(directory.search(kind, filters))
                 assert names(found) == names(expected), filters
+                assert all(obj in expected for obj in found)
+
+    check()
+
+
+@pytest.mark.parametrize("kind", [Queue, QueueManager, Site, RoutingLink, User])
+def test_conditions_find_what_the_reference_finds(directory, kind, caplog) -> None:
+    """Decision M111: what LDAP is asked for loses no object, below NOT either, and the results are exact."""
+    caplog.set_level("ERROR", logger="mqdssm")
+
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        with standing(directory, data.draw(enterprises())):
+            objects = list(directory.search(kind))
+            if not objects:
+                return
+            for condition in data.draw(st.lists(conditions_over(kind, objects), min_size=1, max_size=12)):
+                expected = matching(objects, [condition])
+                found = list(directory.search(kind, condition))
+                assert names(found) == names(expected), condition
                 assert all(obj in expected for obj in found)
 
     check()

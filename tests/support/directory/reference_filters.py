@@ -1,6 +1,7 @@
-"""Attribute-filter expressions ([MS-MQDMPR] 3.1.7.1.20) evaluated in plain Python, on abstract objects."""
+"""Filters ([MS-MQDMPR] 3.1.7.1.20) and conditions, evaluated in plain Python on abstract objects."""
 
 import operator
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import UUID
 
 import mqdssm
 from mqdssm.model.dn import DN
+from mqdssm.model.expressions import AllOf, AnyOf, Condition, Existence, Opposite, Pattern, ValueComparison
 
 OPERATORS = {
     "==": operator.eq,
@@ -56,11 +58,38 @@ def satisfies(obj: mqdssm.DirectoryObject, expression: mqdssm.Filter) -> bool:
     return bool(OPERATORS[sign](key(name, actual), key(name, wanted)))
 
 
+def fulfils(obj: mqdssm.DirectoryObject, condition: mqdssm.Filter | Condition[Any]) -> bool:
+    """Whether an object, as a read without filters returned it, fulfils a filter or condition."""
+    if isinstance(condition, mqdssm.Filter):
+        return satisfies(obj, condition)
+    match condition.resolve():
+        case ValueComparison() as node:
+            return satisfies(obj, node.test)
+        case Opposite() as node:
+            return not fulfils(obj, node.operand)
+        case AllOf() as node:
+            return all(fulfils(obj, each) for each in node.operands)
+        case AnyOf() as node:
+            return any(fulfils(obj, each) for each in node.operands)
+        case Existence() as node:
+            return getattr(obj, obj.field_name(node.attribute)) not in {None, "", b"", ()}
+        case Pattern() as node:
+            text = getattr(obj, obj.field_name(node.attribute))
+            return text is not None and _looks_like(text, node.parts)
+    raise AssertionError(condition)
+
+
+def _looks_like(text: str, parts: Sequence[str]) -> bool:
+    first, *middle, last = [re.sub(" +", " ", unicodedata.normalize("NFKC", part).lower()) for part in parts]
+    wanted = [first.lstrip(" "), *middle, last.rstrip(" ")]
+    return re.fullmatch(".*".join(map(re.escape, wanted)), key("Label", text), re.DOTALL) is not None
+
+
 def matching(
-    objects: Iterable[mqdssm.DirectoryObject], expressions: Sequence[mqdssm.Filter]
+    objects: Iterable[mqdssm.DirectoryObject], expressions: Sequence[mqdssm.Filter | Condition[Any]]
 ) -> list[mqdssm.DirectoryObject]:
     """The objects that satisfy all expressions."""
-    return [obj for obj in objects if all(satisfies(obj, one) for one in expressions)]
+    return [obj for obj in objects if all(fulfils(obj, one) for one in expressions)]
 
 
 def ordered(
