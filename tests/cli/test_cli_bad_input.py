@@ -108,9 +108,18 @@ REFUSED = [
     (
         "list queue --filter Label=x",
         2,
-        "'Label=x' is no filter, as Label==Orders with one of == != < <= > >=: did you mean 'Label==x'?",
+        (
+            "'Label=x' is no filter, as Label==Orders with one of == != < <= > >=: "
+            "at character 6 an operator is expected: did you mean 'Label==x'?"
+        ),
     ),
     ("list queue --filter Label~x", 2, "'Label~x' is no filter"),
+    ("list queue --filter Quota==*", 2, "Queue.Quota always has a value, 4294967295 where none is stored"),
+    (
+        "list queue --filter Label==x||Colour==red",
+        2,
+        "filter 'Label==x||Colour==red', at character 11: Queue has no attribute 'Colour'",
+    ),
     ("list queue --filter Quota==many", 2, "Quota must be a whole number, not 'many'"),
     ("list queue --sort Colour", 2, "Queue has no attribute 'Colour'"),
     ("list queue --sort ,", 2, "',' is no list of attributes"),

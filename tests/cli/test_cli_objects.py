@@ -111,6 +111,51 @@ def test_list_with_several_filters_and_operators(cli, machine):
     assert found == [{"Quota": 2}, {"Quota": 4}]
 
 
+def test_list_and_read_with_patterns_and_joined_filters(cli, machine):
+    for number in (1, 2, 3):
+        cli(
+            "create",
+            "queue",
+            rf"Pathname={machine.name}\p{number}",
+            f"Quota={number}",
+            f"Label=Paid {number}*",
+        )
+    cli("create", "queue", rf"Pathname={machine.name}\bare")
+
+    def found(expression: str) -> list[str]:
+        wanted = ("list", "queue", "--machine", machine.name.upper(), "--filter", expression)
+        listed = cli.json(*wanted, "--sort", "Pathname", "-a", "Pathname")
+        assert cli.json(*wanted, "--count") == {"count": len(listed)}
+        return [one["Pathname"].rpartition("\\")[2] for one in listed]
+
+    assert found("Label==paid*") == ["p1", "p2", "p3"]
+    assert found('Label==*" 2*"') == ["p2"]
+    assert found("Label==*1*||Label==*3*") == ["p1", "p3"]
+    assert found("Label==*") == ["p1", "p2", "p3"]
+    assert found("Label!=*") == ["bare"]
+    assert found("!(Label==Paid* && Quota>1)") == ["bare", "p1"]
+    assert found(rf"Pathname=={machine.name}\p* && Quota!=2") == ["p1", "p3"]
+    assert found('Label=="*"') == []
+    assert cli("list", "queue", "--machine", machine.name, "--count").stdout == "4\n"
+    assert cli("list", "queue-manager", "--machine", machine.name, "--count").stdout == "1\n"
+    pathname = rf"{machine.name}\p2"
+    assert cli.json("read", "queue", "-f", f"Pathname=={pathname}", "-f", "Label==*2*", "-a", "Quota") == {
+        "Quota": 2
+    }
+    assert "there is no Queue with" in cli.error(
+        "read", "queue", "-f", f"Label=={uuid4()}* || Quota==77", code=4
+    )
+
+
+def test_lists_of_machines_that_are_none(cli, alone):
+    assert "ComputerName" in cli.error("list", "queue", "--machine", "no-such-machine", code=4)
+    assert "--machine goes with queue and queue-manager" in alone.error(
+        "list", "site", "--machine", "x", code=2
+    )
+    for option in (("--sort", "Label"), ("-a", "Label"), ("--limit", "1")):
+        assert "--count prints a number" in alone.error("list", "queue", "--count", *option, code=2)
+
+
 def test_lists_filter_by_membership(cli, machine):
     site = cli.json("read", "site", f"Name={machine.site}", "-a", "Identifier")["Identifier"]
     found = cli.json("list", "queue-manager", "-f", f"SiteIdentifierList=={site}", "-a", "ComputerName")

@@ -1,11 +1,11 @@
-"""Object types and attributes on the command line: names, values, filters."""
+"""Object types and attributes on the command line: names, values, sort orders."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,7 +13,7 @@ from mqdssm.cli.exits import UsageProblem, words_of
 
 if TYPE_CHECKING:
     from mqdssm.model.base import DirectoryObject
-    from mqdssm.model.filters import Filter, Operator, SortKey
+    from mqdssm.model.filters import SortKey
     from mqdssm.tables.element_table import ElementTable
     from mqdssm.tables.row import Row
 
@@ -21,10 +21,7 @@ FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Maximum size of an @FILE; no attribute holds more than 1 MiB."""
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=<>!]*)=(?P<value>.*)", re.DOTALL)
-# blanks around the operator belong to nobody; without one before it, one behind it is part of the value
-_FILTER: Final = re.compile(
-    r"\s*(?P<name>\w+)(?: +(?P<spaced>==|!=|<=|>=|<|>) ?|(?P<tight>==|!=|<=|>=|<|>))(?P<value>.*)", re.DOTALL
-)
+_JOINED: Final = re.compile(r"(?:.*(?:\|\||&&|[(!]) *)?", re.DOTALL)
 _SDDL: Final = re.compile(r"\s*[OGDS]:")
 
 
@@ -95,8 +92,10 @@ def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_filter(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return completions of ``--filter``."""
-    return _complete_names(ctx, incomplete, "==")
+    """Return completions of ``--filter``: names for its last comparison."""
+    match = _JOINED.match(incomplete)
+    before = match[0] if match is not None else ""
+    return [f"{before}{name}" for name in _complete_names(ctx, incomplete[len(before) :], "==")]
 
 
 def complete_list(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -154,11 +153,11 @@ def names_of(kind: CommandType, text: str | None) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise UsageProblem(f"{text!r} is no list of attributes: separate their names by commas")
-    _check_typed(kind, names)
+    check_typed(kind, names)
     return names
 
 
-def _check_typed(kind: CommandType, names: Sequence[str]) -> None:
+def check_typed(kind: CommandType, names: Sequence[str]) -> None:
     """Raise an error for unknown names, and for names that no directory keeps.
 
     Raises:
@@ -190,7 +189,7 @@ def assignments_of(kind: CommandType, texts: Iterable[str] | None) -> dict[str, 
         if match is None or not match["name"].strip():
             raise UsageProblem(f"{text!r} is no Attribute=Value")
         name = match["name"].strip()
-        _check_typed(kind, [name])
+        check_typed(kind, [name])
         assignments[name] = (*assignments.get(name, ()), match["value"])
     return assignments
 
@@ -206,21 +205,22 @@ def object_of(kind: CommandType, assignments: Mapping[str, tuple[str, ...]]) -> 
     for name, texts in assignments.items():
         row = kind.table.row(name)
         if row.multi:
-            values[name] = [_item(row, part) for text in texts for part in _parts(text)]
+            values[name] = [item_of(row, part) for text in texts for part in parts_of(text)]
         elif len(texts) > 1:
             raise UsageProblem(f"{name} is given {len(texts)} times: it has one value")
         else:
-            values[name] = _item(row, texts[0])
+            values[name] = item_of(row, texts[0])
     return kind.element(**values)
 
 
-def _parts(text: str) -> list[str]:
+def parts_of(text: str) -> list[str]:
+    """Split the text of a list of values at its commas."""
     if text.startswith("@") or not text:
         return [text] if text else []
     return [part.strip() for part in text.split(",")]
 
 
-def _item(row: "Row", text: str) -> Any:
+def item_of(row: "Row", text: str) -> Any:
     """Parse one value, unless the model parses the text itself."""
     from mqdssm.tables.syntax import Kind
 
@@ -275,40 +275,7 @@ def _time(name: str, text: str) -> Any:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-# -- filters and sort orders ------------------------------------------------------------------------
-
-
-def filter_of(kind: CommandType, text: str) -> "Filter":
-    """Parse a filter expression, as ``Label==Orders``.
-
-    Raises:
-        UsageProblem: it is none.
-        GenericDirectoryError: an attribute that no directory keeps.
-        ValueError: the type has no such attribute, or it cannot have the value.
-    """
-    match = _FILTER.fullmatch(text)
-    if match is None:
-        hint = f": did you mean {text.replace('=', '==', 1)!r}?" if "=" in text else ""
-        raise UsageProblem(f"{text!r} is no filter, as Label==Orders with one of == != < <= > >={hint}")
-    return _filter(kind, match["name"], match["spaced"] or match["tight"], match["value"])
-
-
-def equal_filters(kind: CommandType, assignments: Mapping[str, tuple[str, ...]]) -> list["Filter"]:
-    """Return filters for equality with given values."""
-    return [_filter(kind, name, "==", text) for name, texts in assignments.items() for text in texts]
-
-
-def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
-    from mqdssm.events.criteria import checked_value
-    from mqdssm.model.filters import Filter
-
-    _check_typed(kind, [name])
-    row = kind.table.row(name)
-    value: Any = _item(row, text)
-    if row.multi and ("," in text or not text):
-        value = tuple(_item(row, part) for part in _parts(text))
-    checked_value(kind.table, row, value)  # what cannot be is refused before anybody connects
-    return Filter(name, cast("Operator", operator), value)
+# -- sort orders -------------------------------------------------------------------------------------
 
 
 def sort_of(kind: CommandType, text: str | None) -> tuple["SortKey", ...]:

@@ -3,10 +3,9 @@
 See [MS-MQDSSM] 3.1.6.3 to 3.1.6.6, 3.1.6.8 and 3.1.6.9.
 """
 
-import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,30 +19,53 @@ from mqdssm.cli.objects.arguments import (
     assignments_of,
     complete_filter,
     complete_list,
-    equal_filters,
-    filter_of,
     names_of,
     sort_of,
 )
+from mqdssm.cli.objects.filters import equal_filters, filter_of
 from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
+    from mqdssm.events.facade import Directory
     from mqdssm.model.base import DirectoryObject
+    from mqdssm.model.expressions import Condition
+    from mqdssm.model.filters import Filter
+
+
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        "-f",
+        metavar="EXPRESSION",
+        help="Filter such as Label==Paid* || Quota>1000, with == != < <= > >=, && || ! and parentheses. "
+        "An asterisk stands for any text, Label==* for any value. Repeatable: all filters must match.",
+        autocompletion=complete_filter,
+    ),
+]
 
 
 def read(
-    run: CommandRun, *, kind: TypeArgument, values: Assignments = None, attributes: AttributesOption = None
+    run: CommandRun,
+    *,
+    kind: TypeArgument,
+    values: Assignments = None,
+    filters: Filters = None,
+    attributes: AttributesOption = None,
 ) -> None:
     """Show one object: the first one with these values.
 
     The enterprise needs no values: there is only one.
     """
-    filters = equal_filters(kind, assignments_of(kind, values))
+    conditions = [
+        *equal_filters(kind, assignments_of(kind, values)),
+        *(filter_of(kind, text) for text in filters or ()),
+    ]
     names = names_of(kind, attributes)
-    if not filters and kind is not CommandType.ENTERPRISE:
+    if not conditions and kind is not CommandType.ENTERPRISE:
         raise UsageProblem(f"which {kind.value}? give an Attribute=Value, or use 'mqdssm list {kind.value}'")
     with run.connect() as directory:
-        obj = directory.read(kind.element, filters, attributes=names)
+        obj = directory.read(kind.element, conditions, attributes=names)
     if run.output.is_json:
         run.output.document(json.loads(display.json_of(obj)))
     else:
@@ -60,16 +82,6 @@ read_app = command_app(
 )
 
 
-Filters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filter",
-        "-f",
-        metavar="EXPRESSION",
-        help="Filter such as Label==Orders, with == != < <= > >=. Repeatable: all filters must match.",
-        autocompletion=complete_filter,
-    ),
-]
 Sort = Annotated[
     str | None,
     typer.Option(
@@ -80,6 +92,11 @@ Sort = Annotated[
     ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Maximum number of objects.")]
+MachineOption = Annotated[
+    str | None,
+    typer.Option("--machine", metavar="NAME", help="Only queues, or the queue manager, of this computer."),
+]
+Count = Annotated[bool, typer.Option("--count", help="Print only the number of objects.")]
 
 
 def listing(
@@ -90,6 +107,8 @@ def listing(
     attributes: AttributesOption = None,
     sort: Sort = None,
     limit: Limit = None,
+    machine: MachineOption = None,
+    count: Count = False,
 ) -> None:
     """List objects.
 
@@ -99,13 +118,28 @@ def listing(
     search_filters = [filter_of(kind, text) for text in filters or ()]
     keys = sort_of(kind, sort)
     names = names_of(kind, attributes)
+    find_place = _place_finder(kind, machine, search_filters)
+    if count:
+        if (sort, attributes, limit) != (None, None, None):
+            raise UsageProblem("--count prints a number: leave --sort, --attributes and --limit out")
+        with run.connect() as directory, run.output.progress(f"counting {kind.value}s", counted=False):
+            number = directory.count(kind.element, search_filters, below=find_place(directory))
+        run.output.answer({"count": number}, str(number))
+        return
     optional: tuple[str, ...] = ()
     if names is None and not run.output.is_json:
         names = display.LIST_COLUMNS[kind.element_name]
         optional = names[2:-1]
     with run.connect() as directory, run.output.progress(f"reading {kind.value}s") as advance:
-        results = directory.search(kind.element, search_filters, attributes=names, sort=keys)
-        objects = _counted(itertools.islice(results, limit), advance)
+        results = directory.search(
+            kind.element,
+            search_filters,
+            attributes=names,
+            sort=keys,
+            below=find_place(directory),
+            limit=limit,
+        )
+        objects = _counted(results, advance)
         if run.output.is_json:
             run.output.json_array(display.json_of(obj) for obj in objects)
             return
@@ -114,8 +148,36 @@ def listing(
         remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
         if remembers and "Identifier" in columns:
             columns, cells_of = [*columns, display.ORIGINAL], display.cells_with_original
-        count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects), optional=optional)
-    run.output.note(f"{count} {kind.value}{'' if count == 1 else 's'}")
+        row_count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects), optional=optional)
+    run.output.note(f"{row_count} {kind.value}{'' if row_count == 1 else 's'}")
+
+
+def _place_finder(
+    kind: CommandType, machine: str | None, search_filters: "list[Filter | Condition[Any]]"
+) -> "Callable[[Directory], str | None]":
+    """Return the function that finds the DN below which the objects of a machine are.
+
+    A queue manager is found by its name, which is added to the filters.
+
+    Raises:
+        UsageProblem: no machine has objects of the type.
+    """
+    if machine is not None and kind not in {CommandType.QUEUE, CommandType.QUEUE_MANAGER}:
+        raise UsageProblem("--machine goes with queue and queue-manager")
+    if machine is None:
+        return lambda _: None
+    by_name = equal_filters(CommandType.QUEUE_MANAGER, {"ComputerName": (machine,)})
+    if kind is CommandType.QUEUE_MANAGER:
+        search_filters += by_name
+        return lambda _: None
+
+    def find_place(directory: "Directory") -> str | None:
+        from mqdssm.model.elements import QueueManager
+
+        manager: QueueManager = directory.read(QueueManager, by_name, attributes=["FullPath"])
+        return manager.full_path
+
+    return find_place
 
 
 def _counted(
@@ -132,6 +194,7 @@ list_app = command_app(
         'mqdssm list queue --filter "Label==Orders" --output json',
         'mqdssm list queue -f "Quota>10000" -f "Transactional==true" --sort Quota,-Label -a Pathname,Quota',
         'mqdssm list queue-manager --filter "CreateTime>=2026-01-01"',
+        'mqdssm list queue -f "Label==Paid* || (Quota>1000 && !(Journaling==true))" --machine web01 --count',
         "mqdssm list site -o json | jq -r '.[].Identifier'",
     ),
 )

@@ -10,13 +10,13 @@ from mqdssm.cli.objects import display
 from mqdssm.cli.objects.arguments import (
     CommandType,
     assignments_of,
-    equal_filters,
-    filter_of,
     names_of,
     object_of,
     sort_of,
 )
+from mqdssm.cli.objects.filters import DEPTH_MAX, equal_filters, filter_of
 from mqdssm.errors import GenericDirectoryError
+from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.tables import TABLES
@@ -108,7 +108,16 @@ def test_descriptors_that_are_none(text):
         ("Label==a==b", ("Label", "==", "a==b")),
         ("Label==", ("Label", "==", "")),
         ("Label!=x", ("Label", "!=", "x")),
-        ("Label==*)(objectClass=*", ("Label", "==", "*)(objectClass=*")),
+        ('Label=="*)(objectClass=*"', ("Label", "==", "*)(objectClass=*")),
+        ("Label=='*'", ("Label", "==", "*")),
+        ('Label == "a || b" ', ("Label", "==", "a || b")),
+        ('Label=="say ""hi"""', ("Label", "==", 'say "hi"')),
+        ('Label==Bob\'s (old) "one" & only|', ("Label", "==", 'Bob\'s (old) "one" & only|')),
+        ("Label==a)", ("Label", "==", "a)")),
+        ("(Label==a (b))", ("Label", "==", "a (b)")),
+        (" ( ( Label==a ) ) ", ("Label", "==", "a")),
+        ("!!Label==a", ("Label", "==", "a")),
+        ('Label<"*"', ("Label", "<", "*")),
         ("Quota<=5", ("Quota", "<=", "5")),
         ("Quota<5", ("Quota", "<", "5")),
         ("Quota >= 5", ("Quota", ">=", "5")),
@@ -136,9 +145,90 @@ def test_filters_of_times_and_lists():
     ]
 
 
+A_OR_B = (Queue.label == "a") | (Queue.label == "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Label==a||Label==b", A_OR_B),
+        (" Label == a  ||  Label == b", A_OR_B),
+        ("(Label==a || Label==b)", A_OR_B),
+        (
+            "Label==a || Label==b && Quota>5",
+            (Queue.label == "a") | (Queue.label == "b") & (Queue.quota > "5"),
+        ),
+        ("(Label==a || Label==b) && Quota>5", A_OR_B & (Queue.quota > "5")),
+        ("Quota>5 && !(Label==a || Label==b)", (Queue.quota > "5") & ~A_OR_B),
+        ("!Transactional==true", ~(Queue.transactional == "true")),
+        ("Label==Paid*", Queue.label.startswith("Paid")),
+        ("Label==*Paid", Queue.label.endswith("Paid")),
+        ("Label==*Paid*", Queue.label.contains("Paid")),
+        ("Label==**Paid**", Queue.label.contains("Paid")),
+        ("Label!=*Paid*", ~Queue.label.contains("Paid")),
+        ("QualifiedPathname!=*x*", ~Queue.qualified_pathname.contains("x")),
+        ("Pathname!=*x", Queue.pathname.exists() & ~Queue.pathname.endswith("x")),
+        (r"Pathname==web01\*", Queue.pathname.startswith("web01\\")),
+        ('Label=="5*"*', Queue.label.startswith("5*")),
+        ("Label==*'*'*", Queue.label.contains("*")),
+        ("Label==* || Quota==1", Queue.label.exists() | (Queue.quota == "1")),
+        ("Label==*", Queue.label.exists()),
+        ("Label!=*", ~Queue.label.exists()),
+    ],
+)
+def test_conditions(text, expected):
+    assert filter_of(CommandType.QUEUE, text) == expected
+
+
+def test_the_parts_of_a_pattern_stay_in_their_order():
+    condition = filter_of(CommandType.QUEUE_MANAGER, "ComputerName==web*a*b")
+    assert repr(condition) == "QueueManager.ComputerName like 'web*a*b'"
+    assert filter_of(CommandType.QUEUE_MANAGER, "Clustered==*") == QueueManager.clustered.exists()
+
+
 @pytest.mark.parametrize("text", ["Label", "Label=x", "Label~x", "", "==x", "La bel==x"])
 def test_filters_that_are_none(text):
     with pytest.raises(UsageProblem, match="is no filter, as Label==Orders"):
+        filter_of(CommandType.QUEUE, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Label==a || Quota", "at character 18 an operator is expected"),
+        (
+            "Label==a || Quota=5",
+            "at character 18 an operator is expected: did you mean 'Label==a || Quota==5'?",
+        ),
+        ("Label==a ||", "at character 12 an attribute is expected"),
+        ("Label==a && && Label==b", "at character 12 an attribute is expected"),
+        ("Quota>1 && (Label==a || Label==b", "at character 12 a parenthesis is opened that is not closed"),
+        ("(Label==a) )", "at character 12 a parenthesis is closed that was not opened"),
+        ("(Label==a) Label==b", "at character 12 && or || is expected"),
+        ('Label=="a" b', "at character 11 an asterisk, an operator or the end is expected behind the quotes"),
+        ("Label==a || Quota==x", "at character 13: Quota must be a whole number, not 'x'"),
+        ("Label==a || Lable==x", "at character 13: Queue has no attribute 'Lable': did you mean Label?"),
+        ("Label==a || Scope==x", "at character 13: Queue.Scope is not kept in an LDAP directory"),
+        ("Label<a*", "an asterisk goes with == and !="),
+        (f"{'(' * (DEPTH_MAX + 1)}Label==a", f"more than {DEPTH_MAX} parentheses are open"),
+    ],
+)
+def test_mistakes_in_filters_are_told_with_their_place(text, words):
+    with pytest.raises(UsageProblem) as failed:
+        filter_of(CommandType.QUEUE, text)
+    assert words in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Quota==*", "Queue.Quota always has a value, 4294967295 where none is stored"),
+        ("Quota==1*", "Queue.Quota has no text to look into"),
+        ("Label==* *", "blanks alone cannot be looked for"),
+    ],
+)
+def test_patterns_that_attributes_do_not_have(text, words):
+    with pytest.raises(ValueError, match=words):
         filter_of(CommandType.QUEUE, text)
 
 
