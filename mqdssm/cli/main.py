@@ -38,6 +38,7 @@ MODULES: Final = {
     "inventory": "mqdssm.cli.inventory",
     "exposure": "mqdssm.cli.exposure",
     "topology": "mqdssm.cli.topology",
+    "rights": "mqdssm.cli.rights",
     "plan": "mqdssm.cli.migrate:plan_app",
     "apply": "mqdssm.cli.migrate:apply_app",
     "migrate": "mqdssm.cli.migrate:migrate_app",

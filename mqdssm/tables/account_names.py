@@ -6,10 +6,12 @@ from typing import Final
 
 from mqdssm.wire.sid import WELL_KNOWN, Sid
 
+OWNER_RIGHTS: Final = Sid("S-1-3-4")
+"""Entries for it replace the rights that an owner has without an entry."""
 WELL_KNOWN_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{sid.text: name.replace("_", " ").title() for name, sid in WELL_KNOWN.items()},
-        "S-1-3-4": "Owner Rights",
+        OWNER_RIGHTS.text: "Owner Rights",
         "S-1-5-1": "Dialup",
         "S-1-5-2": "Network",
         "S-1-5-3": "Batch",
