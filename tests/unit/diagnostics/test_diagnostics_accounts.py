@@ -17,10 +17,8 @@ ANN = Sid("S-1-5-21-7-7-7-1105")
 OTHER = Sid("S-1-5-21-8-8-8-1105")
 
 
-def entry(dn: str, **values: bytes | list[bytes]) -> Entry:
-    return Entry(
-        dn, {key.lower(): value if isinstance(value, list) else [value] for key, value in values.items()}
-    )
+def entry(dn: str, **values: bytes) -> Entry:
+    return Entry(dn, {key.lower(): [value] for key, value in values.items()})
 
 
 class FakeSession:
