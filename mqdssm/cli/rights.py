@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.objects.arguments import CommandType, assignments_of, equal_filters
+from mqdssm.cli.objects.arguments import CommandType, assignments_of
+from mqdssm.cli.objects.filters import equal_filters
 from mqdssm.cli.run import CommandRun, command_app
 
 if TYPE_CHECKING:
