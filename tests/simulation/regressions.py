@@ -68,6 +68,7 @@ REGRESSIONS = {
     709_386: "a PSC that had been a BSC of a hostile one had its site changed every 30 seconds, for ever",
     712_099: "a full synchronization left the partition of a site whose deletion was purged",
     713_791: "a PSC that lost its disk never got its machine back: the PEC had written and not counted it",
+    800_015: "an owner was lost while all synchronized with it in full: nobody could take over",
     730_972: "no defect of a server: a BSC that had begun a full synchronization was to take over",
     728_457: "a successor ignored the late answer of its predecessor, and believed a BSC",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",

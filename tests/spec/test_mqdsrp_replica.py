@@ -16,8 +16,10 @@ from support.replication.lone_server import (
 )
 from support.replication.network import guid_of
 
+from mqdssm.engines.replication.actions import Reply, TakeOver
 from mqdssm.engines.replication.operations import ApplyChanges, MarkPartition, SavePartition
 from mqdssm.engines.replication.settings import Role
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     ChangePropagationMessage,
@@ -344,7 +346,9 @@ def test_full_synchronization() -> None:
     (asked,) = sends(made)
     assert asked.message.is_sync0
     assert asked.message.known_purged_seq_number == 50
-    assert server.partition().purge_state is PurgeState.SYNC0
+    assert asked.message.from_seq_number == MIN
+    assert server.partition().purge_state is PurgeState.NORMAL  # decision R191
+    assert server.partition().last == 2
     assert server.got(purged) == []  # told twice, done once
     server.answered(
         numbered(40, 0, name="cn2", guid_identifier=guid_of("cn2"), purged_seq_number=number(50)),
@@ -362,6 +366,51 @@ def test_full_synchronization() -> None:
     assert server.has("cn1") is None  # nobody has it any more
     assert server.has("cn2")
     assert server.has("cn60")
+
+
+def purged_up_to(last: int) -> AlreadyPurgedMessage:
+    return AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=number(last))
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.7")
+def test_a_copy_stays_as_it_is_until_its_full_synchronization_has_a_reply() -> None:
+    """Decision R191: the source may be lost for good, and this copy be the best one."""
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), numbered(2))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    server.got(purged_up_to(50))
+    for _ in range(3):
+        (asked,) = sends(server.fired(f"sync {PEC_PARTITION_ID}"))
+        assert (asked.message.is_sync0, asked.message.from_seq_number) == (True, MIN)
+    made = server.did(TakeOver(request=1, partition_id=PEC_PARTITION_ID))
+    assert [one.status for one in made if isinstance(one, Reply)] == [Hresult.MQ_OK]
+    assert server.partition().owned
+    assert server.has("cn2")
+    server.answered(numbered(60), complete_sync0=CompleteSync0.NOW, purged_seq_number=number(50))
+    assert server.has("cn60") is None
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.7")
+def test_missed_changes_that_come_after_all_need_no_full_synchronization() -> None:
+    server = Lone()
+    server.answered(numbered(1))
+    server.got(purged_up_to(3))
+    server.told(numbered(2, 1), numbered(3, 2))
+    (asked,) = sends(server.fired(f"sync {PEC_PARTITION_ID}"))
+    assert (asked.message.is_sync0, asked.message.from_seq_number) == (False, 3)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+def test_a_reply_of_who_has_purged_less_begins_no_full_synchronization() -> None:
+    server = Lone()
+    server.answered(numbered(1))
+    server.got(purged_up_to(50))
+    server.answered(numbered(30), complete_sync0=CompleteSync0.NOW, purged_seq_number=number(20))
+    assert server.partition().purge_state is PurgeState.NORMAL
+    assert server.has("cn1")
+    server.answered(numbered(60), complete_sync0=CompleteSync0.NOW, purged_seq_number=number(55))
+    assert server.partition().purge_state is PurgeState.NORMAL
+    assert (server.has("cn1"), server.partition().last) == (None, 60)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.5")

@@ -42,6 +42,7 @@ from mqdssm.model.messages import (
     AlreadyPurgedMessage,
     ChangePropagationMessage,
     Command,
+    CompleteSync0,
     PartitionSeqNumbers,
     SeqNumberHeader,
     SyncRequestMessage,
@@ -355,6 +356,8 @@ def test_what_was_sent_before_a_full_synchronization_is_dropped() -> None:
             site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=SequenceNumber(50)
         )
     )
+    given = {"purged_seq_number": SequenceNumber(50), "complete_sync0": CompleteSync0.SOON}
+    server.answered(from_seq_number=MIN, to_seq_number=MIN, **given)
     server.told(numbered(3, 0, purged_seq_number=SequenceNumber(4)))
     server.answered(numbered(4, 0), purged_seq_number=SequenceNumber(4))
     assert server.has("cn3") is server.has("cn4") is None

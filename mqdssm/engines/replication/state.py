@@ -61,6 +61,8 @@ class Partition:
         tries: number of requests in a row without a reply.
         is_begun_anew: True if the full synchronization begins for the second time: it ends with any source,
             or a server that reports numbers and does not send them would hold it up for ever (R166).
+        purged_elsewhere: purged number of a source, if a full synchronization is to begin with its first
+            reply; else None (decision R191).
         is_whole: True if the replica is as the authority was at `last`; False if it may lack objects.
         gap_at: the last number that was applied although numbers before it are missing: only a request from
             this number on can show that the replica is whole (decision R109).
@@ -92,6 +94,7 @@ class Partition:
     must_ask: bool = False
     tries: int = 0
     is_begun_anew: bool = False
+    purged_elsewhere: SequenceNumber | None = None
     is_whole: bool = False
     gap_at: SequenceNumber = MIN
     is_settled: bool = False

@@ -438,6 +438,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
         purged=last if ahead else partition.record.purged,
     )
     partition.pending.clear()
+    partition.purged_elsewhere = None
     partition.is_whole = partition.is_settled = True
     partition.is_doubted = False
     partition.consulted.clear()

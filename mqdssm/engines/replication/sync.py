@@ -60,6 +60,8 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
 def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> Job[None]:
     """Handle Sync Reply (3.3.7.5)."""
     partition = server.partitions[message.partition_id]
+    if _begins_full_sync(partition, message):
+        yield from sync_requests.enter_full_sync(server, partition, purged=message.purged_seq_number)
     state = partition.record.purge_state
     if (
         state not in {PurgeState.NORMAL, PurgeState.SYNC0}
@@ -90,6 +92,13 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         yield from _after_sync0_reply(server, partition, message, sender)
     else:
         yield from _after_reply(server, partition, message, sender)
+
+
+def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
+    """Return True if a reply is the first one of a full synchronization to begin."""
+    purged = partition.purged_elsewhere
+    is_first = message.complete_sync0 is not CompleteSync0.NONE and message.from_seq_number == MIN
+    return purged is not None and is_first and purged <= message.purged_seq_number
 
 
 def _after_reply(
@@ -178,17 +187,21 @@ def _after_sync0_reply(
             )  # an empty reply would come again: not at once (decision R81)
 
 
-def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> Job[None]:
+def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> None:
     """Handle Already Purged (3.3.7.7).
 
-    Missed changes are purged, so synchronize in full (3.3.7.10).
+    Missed changes are purged, so synchronize in full (3.3.7.10). Our copy stays as it is until the first
+    reply comes: the source may be lost by then, and our copy be the best one (decision R191).
     """
     partition = server.partitions[message.partition_id]
     purged = message.purged_seq_number
-    if partition.last >= purged or partition.record.purged >= purged:
+    if purged <= max(partition.last, partition.record.purged, partition.purged_elsewhere or MIN):
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
-    yield from sync_requests.begin_full_sync(server, partition, purged=purged)
+    partition.purged_elsewhere = purged
+    partition.is_whole = partition.is_settled = False
+    sync_requests.finish(server, partition)
+    sync_requests.send(server, partition)
 
 
 def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:

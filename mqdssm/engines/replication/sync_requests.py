@@ -37,8 +37,11 @@ def send(server: ReplicaState, partition: Partition, *, keeps_timer: bool = Fals
     record = partition.record
     if partition.is_asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
         return
+    if partition.purged_elsewhere is not None and partition.last >= partition.purged_elsewhere:
+        partition.purged_elsewhere = None  # the missed changes came after all
+    purged = partition.purged_elsewhere
     partition.is_asking = True
-    partition.asked_from = partition.last
+    partition.asked_from = partition.last if purged is None else MIN
     if not keeps_timer:
         _start_timer(server, partition)
     upstream = server.upstream(partition)
@@ -47,10 +50,10 @@ def send(server: ReplicaState, partition: Partition, *, keeps_timer: bool = Fals
     message = SyncRequestMessage(
         site_id=server.settings.site_id,
         partition_id=partition.id,
-        from_seq_number=partition.last,
+        from_seq_number=partition.asked_from,
         to_seq_number=MAX,
-        known_purged_seq_number=record.purged,
-        is_sync0=record.purge_state is PurgeState.SYNC0,
+        known_purged_seq_number=record.purged if purged is None else purged,
+        is_sync0=record.purge_state is PurgeState.SYNC0 or purged is not None,
         scope=Scope.SITE if server.is_bsc else Scope.ENTERPRISE,
         requester_name=server.name,
     )
@@ -96,9 +99,19 @@ def finish(server: ReplicaState, partition: Partition) -> None:
 
 
 def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
-    """Begin a full synchronization (3.3.7.10).
+    """Begin a full synchronization, and ask for its first part.
 
-    Objects that no reply contains are removed.
+    The arguments are those of `enter_full_sync`.
+    """
+    yield from enter_full_sync(server, partition, **changes)
+    finish(server, partition)
+    send(server, partition)
+
+
+def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
+    """Enter Sync0 State (3.3.7.10).
+
+    Objects that no reply contains are removed in the end.
 
     Args:
         server: the state of this server.
@@ -112,12 +125,11 @@ def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.first_source = ""
     partition.is_first_source_removed = False
     partition.is_begun_anew = False
+    partition.purged_elsewhere = None
     partition.tries = 0
     partition.acked_at = partition.purged_at = MIN
     yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
     yield from mark_objects(server, partition)
-    finish(server, partition)
-    send(server, partition)
 
 
 def mark_objects(server: ReplicaState, partition: Partition) -> Job[None]:

@@ -90,6 +90,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             720_339,
             728_457,
             730_972,
+            800_015,
         ),
     ),
 }

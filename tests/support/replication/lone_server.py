@@ -29,7 +29,7 @@ from mqdssm.model.messages import (
     SyncReplyMessage,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.testing.memory_store.store import MemoryStore
 from support.replication.network import guid_of, machine_properties
@@ -133,11 +133,15 @@ class Lone:
         return self.got(message, sender)
 
     def answered(self, *changes: DirectoryChange, sender: str = "PEC", **given) -> list[Action]:
-        """What it does about a synchronization reply."""
+        """What it does about a synchronization reply.
+
+        The first one of a full synchronization starts at MIN.
+        """
+        is_first = given.get("complete_sync0") and self.partition().purge_state is PurgeState.NORMAL
         fields: dict[str, Any] = {
             "site_id": AWAY,
             "partition_id": PEC_PARTITION_ID,
-            "from_seq_number": self.partition().last,
+            "from_seq_number": MIN if is_first else self.partition().last,
             "to_seq_number": changes[-1].seq_number if changes else self.partition().last,
             "purged_seq_number": MIN,
             "directory_changes": changes,
