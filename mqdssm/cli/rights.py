@@ -41,7 +41,7 @@ def rights(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help=r"Path name of the queue, as web01\\orders, or name of the computer; or Attribute=Value.",
+            help=r"Path name of the queue, as web01\orders, or name of the computer; or Attribute=Value.",
         ),
     ] = None,
     of: Annotated[
