@@ -2,8 +2,8 @@
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 SOURCES := mqdssm tests benchmarks docs .ci README.md
-# Two workers for two cores; all tests that need a JVM share one worker and one session (tests/conftest.py).
-WORKERS ?= 2
+# Three workers for two cores, since tests of servers wait half of their time; all tests that need a JVM share one worker and one session (tests/conftest.py).
+WORKERS ?= 3
 # Checked for types beside the package: what tests share. A test itself may pass the wrong thing on purpose.
 TYPED := .ci/*.py docs/conf.py benchmarks tests/conftest.py tests/support tests/tidy tests/docs
 LOOSE := --allow-untyped-defs --allow-incomplete-defs --allow-untyped-calls --allow-untyped-decorators \

@@ -99,12 +99,19 @@ class Accounts:
 
     def _new_sid(self, connection: Connection) -> bytes:
         with self._lock:
-            if self._domain_sid is None:
+            if self._domain_sid is None or not self._has_sid(connection):
                 self._read_sids(connection)
             if self._domain_sid is None:
                 raise GenericDirectoryError("the root has no objectSid", dn=str(self._root))
             rid, self._next_rid = self._next_rid, self._next_rid + 1
             return sid_below(self._domain_sid, rid)
+
+    def _has_sid(self, connection: Connection) -> bool:
+        """Return True if the root still has a SID: its creation may have been undone."""
+        root = str(self._root)
+        return bool(
+            connection.search(root, "(objectSid=*)", "BASE", attributes=["1.1"]) and connection.entries
+        )
 
     def _read_sids(self, connection: Connection) -> None:
         """Read the domain's SID, or create one, and find the next free RID."""

@@ -212,7 +212,10 @@ def test_certificates(openldap_server, queues) -> None:
         )
         assert len(set(made)) == 6
         await asyncio.gather(*(directory.remove_certificate(manager, identifier) for identifier in made))
-        (found,) = [one async for one in directory.search(mqdssm.QueueManager)]
+        (found,) = [
+            one
+            async for one in directory.search(mqdssm.QueueManager, mqdssm.QueueManager.computer_name == "aio")
+        ]
         assert found.public_signing_key_list == b""
 
     run(openldap_server, work)

@@ -17,6 +17,7 @@ IMPORT_NAMES = {
     "opentelemetry-api": "opentelemetry",
     "prometheus-client": "prometheus_client",
     "pyspnego": "spnego",
+    "pyyaml": "yaml",
 }
 
 
