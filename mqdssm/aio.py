@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 from uuid import UUID
 
 from mqdssm.directory.log_in import LogInArguments
+from mqdssm.directory.pool import CHANNELS_MAX
 from mqdssm.directory.secret import Secret
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.bulk_changes import CONNECTIONS, ElementOutcome, check_connections
@@ -34,6 +36,8 @@ T = TypeVar("T")
 
 AHEAD_MAX: Final = 256
 """Maximum number of objects that a thread reads from a search ahead of the caller."""
+SEARCHES_MAX: Final = CHANNELS_MAX // 2
+"""Maximum number of searches in progress: each keeps a connection, and the other half is for the threads."""
 
 
 class ConnectArguments(LogInArguments, total=False):
@@ -76,6 +80,8 @@ class AsyncDirectory:
         self._directory = directory
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="mqdssm-aio")
         self._closed = False
+        self._turns = asyncio.Semaphore(SEARCHES_MAX)
+        self._searches_ended = 0
 
     @property
     def directory(self) -> Directory:
@@ -159,8 +165,37 @@ class AsyncDirectory:
         objects = await self.run(
             lambda directory: directory.search(kind, filters, attributes=attributes, sort=sort, below=below)
         )
-        async for obj in self._stream(objects, AHEAD_MAX):
-            yield obj
+        await self._wait_for_turn()
+        try:
+            async with aclosing(self._stream(objects, AHEAD_MAX)) as found:
+                async for obj in found:
+                    yield obj
+        finally:
+            self._searches_ended += 1
+            self._turns.release()
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until fewer than `SEARCHES_MAX` searches are in progress.
+
+        A thread must not wait for this: the searches in progress need the threads.
+
+        Raises:
+            DirectoryNotConnected: no search ended for as long as an operation may take.
+        """
+        limit_s = self._directory.session.options.operation_timeout_s
+        while True:
+            ended = self._searches_ended
+            try:
+                async with asyncio.timeout(limit_s):
+                    await self._turns.acquire()
+            except TimeoutError:
+                if ended == self._searches_ended:
+                    raise DirectoryNotConnected(
+                        f"{SEARCHES_MAX} searches are in progress, and none ended in {limit_s:g} s",
+                        hint="close searches that are not read to their end",
+                    ) from None
+            else:
+                return
 
     def create_many(
         self, elements: Iterable[E], *, attributes: Sequence[str] | None = None, stop_on_error: bool = False

@@ -278,3 +278,32 @@ def test_arguments_are_those_of_connect() -> None:
     options = set(aio.ConnectArguments.__annotations__) | set(LogInArguments.__annotations__)
     own = set(signature(mqdssm.connect).parameters) - {"url_or_urls", "login"}
     assert options == own | set(LogInArguments.__annotations__)
+
+
+def test_more_searches_than_connections(openldap_server, queues) -> None:
+    """Those that wait for their turn hold no thread: the next pages of the others need the threads."""
+
+    async def work(directory: aio.AsyncDirectory) -> None:
+        async def count() -> int:
+            return len([found async for found in directory.search(mqdssm.Queue, attributes=["Label"])])
+
+        assert set(await asyncio.gather(*(count() for _ in range(80)))) == {QUEUES}
+        assert directory.directory.session.references == 0
+
+    run(openldap_server, work, connections=4, page_size=10)
+
+
+def test_searches_that_are_never_read_to_their_end(openldap_server, queues, monkeypatch) -> None:
+    monkeypatch.setattr(aio, "SEARCHES_MAX", 2)
+
+    async def work(directory: aio.AsyncDirectory) -> None:
+        begun = [directory.search(mqdssm.Queue) for _ in range(3)]
+        for search in begun[:2]:
+            await anext(search)
+        with pytest.raises(mqdssm.DirectoryNotConnected, match="2 searches are in progress, and none ended"):
+            await anext(begun[2])
+        await begun[0].aclose()
+        assert len([found async for found in directory.search(mqdssm.Queue)]) == QUEUES
+        await begun[1].aclose()
+
+    run(openldap_server, work, page_size=10, operation_timeout_s=0.5)
