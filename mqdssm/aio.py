@@ -167,8 +167,8 @@ class AsyncDirectory:
         )
         await self._wait_for_turn()
         try:
-            async with aclosing(self._stream(objects, AHEAD_MAX)) as found:
-                async for obj in found:
+            async with aclosing(self._stream(objects, AHEAD_MAX)) as stream:
+                async for obj in stream:
                     yield obj
         finally:
             self._searches_ended += 1

@@ -14,6 +14,7 @@ from support.enterprises import machine_files as made
 from support.enterprises.machine_files import SCRIPT_FORMATS, counter, queue, state
 
 from mqdssm.errors import ConfigError
+from mqdssm.pipeline.inventory.machines import clixml as clixml_module
 from mqdssm.pipeline.inventory.machines import files as files_module
 from mqdssm.pipeline.inventory.machines.answers import answers_of
 from mqdssm.pipeline.inventory.machines.clixml import read_clixml
@@ -204,6 +205,9 @@ def test_what_the_script_could_not_find_out_is_not_known(tmp_path) -> None:
         (b"<Objs><S>x</S></Objs>", "object 1 is no output of the script"),
         (b"<Objs><I32>x</I32></Objs>", "line 1, column 19: invalid literal"),
         (b"<Objs><I32>" + b"1" * 30 + b"</I32></Objs>", "a number of more than 20 characters"),
+        (b"<Objs><DCT><S>x</S></DCT></Objs>", "line 1, column 20: a dictionary has something else than"),
+        (b"<Objs><DCT><En><LST N='Key'/></En></DCT></Objs>", "something else than entries with a text"),
+        (made.as_json7(PARIS | {"Identifier": [["a"]]}), "object 1, Identifier: Value error, is no GUID"),
         (b'<Objs><Ref RefId="4"/></Objs>', "reference to object '4', which does not exist"),
         (b'<Objs><Obj RefId="0"><MS><Ref N="a" RefId="0"/></MS></Obj></Objs>', "is not finished"),
         (b"<Objs>" + b"<Obj>" * 100, "more than 64 elements in each other"),
@@ -233,6 +237,15 @@ def test_a_large_file_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files_module, "FILE_BYTES_MAX", 1024**2)
     assert problem_of(tmp_path, b" " * (1024**2 + 1)) == "is larger than 1 MB"
     assert problem_of(tmp_path, b" " * 1024**2) == "is empty"
+
+
+def test_references_do_not_multiply_without_end(monkeypatch) -> None:
+    """Lists of ten references each, to lists of ten references each."""
+    monkeypatch.setattr(clixml_module, "NODES_MAX", 1000)
+    lists = ['<Obj RefId="0"><LST><S>x</S></LST></Obj>']
+    lists += [f'<Obj RefId="{n}"><LST>{f"""<Ref RefId="{n - 1}"/>""" * 10}</LST></Obj>' for n in range(1, 20)]
+    with pytest.raises(ReportProblem, match=r"line 3, column .*: more than 1000 values, those of references"):
+        read_clixml("<Objs>\n" + "".join(lists[:2]) + "\n" + "".join(lists[2:]) + "</Objs>")
 
 
 def test_values_of_clixml() -> None:

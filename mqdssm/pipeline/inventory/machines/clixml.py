@@ -12,6 +12,8 @@ from mqdssm.pipeline.inventory.machines.report import ReportProblem
 
 DEPTH_MAX: Final = 64
 """Maximum depth of elements; the script's output has 9."""
+NODES_MAX: Final = 1_000_000
+"""Maximum number of values in a file. A value counts again wherever a reference refers to it."""
 NUMBER_CHARS_MAX: Final = 20
 _ESCAPE: Final = re.compile("_x([0-9A-Fa-f]{4})_")
 _NUMBERS: Final = frozenset({"By", "SB", "I16", "I32", "I64", "U16", "U32", "U64"})
@@ -50,12 +52,13 @@ def _refuse_document_type(*_: object) -> None:
 class _Element:
     """An element while it is read."""
 
-    __slots__ = ("fields", "has_items", "items", "name", "reference", "tag", "texts", "value")
+    __slots__ = ("fields", "has_items", "items", "name", "reference", "size", "tag", "texts", "value")
 
     def __init__(self, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
         self.name = _unescaped(attributes.get("N", ""))
         self.reference = attributes.get("RefId")
+        self.size = 1
         self.texts: list[str] = []
         self.fields: dict[str, Any] = {}
         self.items: list[Any] = []
@@ -64,12 +67,15 @@ class _Element:
 
     def take(self, child: "_Element", value: Any) -> None:
         """Take the value of a child element."""
+        self.size += child.size
+        if self.size > NODES_MAX:
+            raise ValueError(f"more than {NODES_MAX} values, those of references included")
         if self.tag in _LISTS:
             self.items.append(value)
         elif self.tag in _PROPERTIES:
             self.fields[child.name] = value
         elif self.tag == "DCT":
-            self.fields[str(value.get("Key"))] = value.get("Value")
+            self._take_entry(child, value)
         elif self.tag == "Obj" and child.tag not in _IGNORED:
             if child.tag in _LISTS:
                 self.items, self.has_items = value, True
@@ -78,11 +84,17 @@ class _Element:
             elif child.tag != "ToString" or self.value is None:
                 self.value = value
 
-    def result(self, objects: dict[str, Any]) -> Any:
+    def _take_entry(self, child: "_Element", value: Any) -> None:
+        key = value.get("Key") if child.tag == "En" else None
+        if not isinstance(key, str | int):
+            raise ValueError("a dictionary has something else than entries with a text or number as key")  # noqa: TRY004  the reader takes ValueError
+        self.fields[str(key)] = value.get("Value")
+
+    def result(self, objects: dict[str, tuple[Any, int]]) -> Any:
         """Return the value of the element.
 
         Args:
-            objects: finished objects, by their reference.
+            objects: finished objects and their sizes, by their reference.
         """
         if self.tag in _LISTS:
             return self.items
@@ -91,14 +103,15 @@ class _Element:
         if self.tag == "Obj":
             value = self.items if self.has_items else self.fields or self.value
             if self.reference is not None:
-                objects[self.reference] = value
+                objects[self.reference] = value, self.size
             return value
         if self.tag == "Ref":
             if self.reference not in objects:
                 raise ValueError(
                     f"reference to object {self.reference!r}, which does not exist or is not finished"
                 )
-            return objects[self.reference]
+            value, self.size = objects[self.reference]
+            return value
         if self.tag == "Nil":
             return None
         text = "".join(self.texts)
@@ -119,7 +132,7 @@ class _Reader:
     def __init__(self) -> None:
         self.objects: list[Any] = []
         self._open: list[_Element] = []
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, tuple[Any, int]] = {}
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self._open) >= DEPTH_MAX:

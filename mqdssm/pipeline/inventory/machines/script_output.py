@@ -67,7 +67,9 @@ def _listed(value: Any) -> Any:
 def _guid(value: Any) -> str | None:
     if value is None or value == "":
         return None
-    guid = UUID(str(value)[:64])
+    if not isinstance(value, str):
+        raise ValueError("is no GUID")  # noqa: TRY004  pydantic takes ValueError
+    guid = UUID(value)
     return str(guid) if guid.int else None
 
 
