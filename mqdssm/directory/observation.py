@@ -100,7 +100,7 @@ class OperationObserver:
 
     @property
     def value(self) -> int:
-        """Number of requests sent."""
+        """Number of round trips; requests that are sent together count once."""
         return self._sent
 
     @property
@@ -114,25 +114,28 @@ class OperationObserver:
         with self._lock:
             self._connections += 1
 
-    def sent(self, outstanding: Outstanding, request: bytes, begin: float) -> None:
-        """Record that a request was sent.
+    def sent(self, outstanding: Outstanding, requests: bytes, begin: float) -> None:
+        """Record that requests were sent, one or several together.
 
         Args:
             outstanding: requests of the channel.
-            request: the LDAPMessage.
+            requests: the LDAPMessages.
             begin: when sending began, as `time.perf_counter` tells the time.
         """
-        at = _content_of(request, 0)
-        end = at + 2 + request[at + 1]  # behind the message id, whose length has one octet
-        tag = request[end]
         is_seen = log.isEnabledFor(logging.DEBUG) or _tracing() is not None
-        name = _name_in(request, end) if is_seen else ""
-        message_id = int.from_bytes(request[at + 2 : end])
-        outstanding[message_id] = SentRequest(KINDS.get(tag) or f"0x{tag:02x}", begin, name, is_seen)
+        pages, at, size = 0, 0, len(requests)
+        while at < size:
+            content = _content_of(requests, at)
+            end = content + 2 + requests[content + 1]  # behind the message id, whose length has one octet
+            tag = requests[end]
+            name = _name_in(requests, end) if is_seen else ""
+            message_id = int.from_bytes(requests[content + 2 : end])
+            outstanding[message_id] = SentRequest(KINDS.get(tag) or f"0x{tag:02x}", begin, name, is_seen)
+            at = _end_of(requests, at, content)
+            pages += tag == SEARCH_REQUEST and _PAGED in requests[end:at]
         with self._lock:
             self._sent += 1
-            if tag == SEARCH_REQUEST and _PAGED in request:
-                self._pages += 1
+            self._pages += pages
 
     def answered(self, outstanding: Outstanding, message_id: int, code: int, url: str) -> None:
         """Record the result of a request.

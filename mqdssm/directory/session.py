@@ -384,6 +384,15 @@ class Session(Closeable):
             lambda end, url: self._writing.was_added(name, attributes, end, url),
         )
 
+    def was_added(self, dn: str, attributes: Mapping[str, Sequence[bytes]]) -> bool:
+        """Return True if an add whose answer was lost was made.
+
+        Raises:
+            ObjectAlreadyExists: another object has the name, or the objectGUID.
+            DirectoryError: the server cannot be asked.
+        """
+        return self._writing.was_added(dn, attributes, self._reading.new_deadline(), None)
+
     def create(
         self,
         dn: str | DN,

@@ -1,20 +1,25 @@
 """Changes of many elements at once, over several connections (decision M119).
 
 Each element is changed by the event for a single one, in a thread: preconditions, defaults and notices are
-those of that event. An element of another kind than the one before waits for all before it: queues for their
-queue managers, and these for their sites. An element that names an object of a running change waits for that.
+those of that event. Only new queues are sent ahead of the answers (`queue_creation`). An element of another
+kind than the one before waits for all before it: queues for their queue managers, and these for their sites.
+An element that names an object of a running change waits for that.
 """
 
 import contextvars
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from mqdssm.errors import MqdssmError
 from mqdssm.events.attributes import KEYS
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Queue
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -27,6 +32,10 @@ CONNECTIONS_MAX: Final = 32
 """Maximum number of connections: half of those that a session may have."""
 BEGUN_PER_CONNECTION: Final = 4
 """Changes for each connection that have begun or wait for a thread: outcomes come in order, and some wait."""
+
+Created: TypeAlias = Generator[tuple[Queue, MqdssmError | ValueError | None], None, None]
+"""Queues with the reason why each was not created, or None."""
+CreateAhead: TypeAlias = Callable[[Iterator[Queue], bool], Created | None]
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of elements whose change has ended, and of those that failed."""
@@ -176,6 +185,45 @@ def change_many(
     return _Run(elements, change, options).outcomes()
 
 
+def create_in_groups(
+    elements: Iterable[E],
+    change: Callable[[E], bool],
+    create_ahead: CreateAhead,
+    options: BulkOptions,
+) -> Generator[ElementOutcome[E], None, None]:
+    """Create many elements, queues ahead of the answers (decision M119).
+
+    Args:
+        elements: as for `change_many`.
+        change: creates one.
+        create_ahead: creates queues that follow each other.
+        options: how.
+    """
+    ended = failed = 0
+    inner = BulkOptions(connections=options.connections, stop_on_error=options.stop_on_error)
+    for are_queues, group in groupby(elements, lambda element: type(element) is Queue):
+        members = iter(group)
+        ahead = create_ahead(cast("Iterator[Queue]", members), options.stop_on_error) if are_queues else None
+        if ahead is None:
+            outcomes = change_many(members, change, inner)
+        else:
+            outcomes = cast("Generator[ElementOutcome[E], None, None]", _outcomes_of(ahead))
+        with closing(outcomes):
+            for outcome in outcomes:
+                ended, failed = ended + 1, failed + (not outcome.succeeded)
+                if options.on_progress is not None:
+                    options.on_progress(ended, failed)
+                yield outcome
+        if failed and options.stop_on_error:
+            return
+
+
+def _outcomes_of(ahead: Created) -> Generator[ElementOutcome[Queue], None, None]:
+    with closing(ahead):
+        for queue, error in ahead:
+            yield ElementOutcome(queue, created=error is None, error=error)
+
+
 def _keys_of(element: object) -> frozenset[object]:
     """Return the keys by which an element names its object."""
     keys: set[object] = {id(element)}
@@ -203,13 +251,19 @@ class SingleEvents(Protocol):
     def delete(self, obj: DirectoryObject, recursive: bool = False) -> None:
         """Delete an object."""
 
+    def create_ahead(
+        self, attributes: Sequence[str] | None, queues: Iterator[Queue], stop_on_error: bool
+    ) -> Created | None:
+        """Create queues ahead of the answers; None if each needs its own event."""
+
 
 class BulkChanges:
     """Changes of many elements at once: a part of `Directory` (decision M119).
 
     Each method takes any iterable and returns a generator of outcomes, one for each element, in order. A
     failure is the outcome of its element; the other elements are changed nevertheless. Nothing is sent before
-    the first outcome is asked for, and at most 4 changes for each connection are ahead of the last outcome.
+    the first outcome is asked for. At most 4 changes for each connection are ahead of the last outcome.
+    Creates of queues use one connection, and some 300 of them are ahead.
 
     If the generator is closed early, no further change begins, and it waits for those that were sent. An
     element that was created then has its Identifier, whether its outcome was yielded or not.
@@ -244,7 +298,7 @@ class BulkChanges:
             return True
 
         options = BulkOptions(connections=connections, stop_on_error=stop_on_error, on_progress=on_progress)
-        return change_many(elements, change, options)
+        return create_in_groups(elements, change, partial(self.create_ahead, attributes), options)
 
     def write_many(
         self: SingleEvents,

@@ -77,16 +77,24 @@ def create_or_find(ctx: Context, obj: DirectoryObject, attributes: Sequence[str]
         ObjectAlreadyExists: there is such an object.
         ValueError: a name or a value that no directory can hold.
     """
+    work = prepare_create(ctx, obj, attributes)
+    created = _create(work, obj)
+    mark_created(work, obj, created)
+    return created
+
+
+def prepare_create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str] | None) -> "CreateContext":
+    """Check the preconditions of a create, and return its context.
+
+    Raises:
+        GenericDirectoryError: a kind that cannot be created (M44), or a broken precondition.
+    """
     table = table_of_object(obj, CREATABLE, "created")
     names = names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
-    work = CreateContext(
-        ctx, EntryBuilder(_make_target(ctx, obj), dns_of, from_elsewhere=False), dns_of, names
-    )
-    created = _create(work, obj)
-    _mark(work, obj, created)
-    return created
+    maker = EntryBuilder(_make_target(ctx, obj), dns_of, from_elsewhere=False)
+    return CreateContext(ctx, maker, dns_of, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +131,7 @@ class Created:
     is_new: bool = True
 
 
-def _mark(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
+def mark_created(work: CreateContext, obj: DirectoryObject, created: Created) -> None:
     """Mark an element as created.
 
     Attributes that servers made for an earlier object are unset.
@@ -248,10 +256,10 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
         if isinstance(created, Entry):
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
             existing = Created(guid_of(created), names & {KEYS_NAME}, is_new=False)
-            _mark(work, manager, replace(existing, stored=frozenset()))
+            mark_created(work, manager, replace(existing, stored=frozenset()))
             postprocess(ctx, "there already", machine.dn, keys, Served.of(created))
             return existing
-        _mark(work, manager, replace(created, stored=names - {KEYS_NAME}))
+        mark_created(work, manager, replace(created, stored=names - {KEYS_NAME}))
         values = entry.values | {"objectGUID": (created.identifier.bytes_le,)}
         served = Served.of(Entry(str(entry.dn), {name.lower(): list(raws) for name, raws in values.items()}))
         postprocess(ctx, "created", machine.dn, keys, served if served.is_server else None, new=True)

@@ -1,6 +1,6 @@
 """Public API: a directory with the events of [MS-MQDSSM] 3.1.6."""
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, cast
@@ -18,16 +18,17 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, DirectoryError
 from mqdssm.events import alias, certificates, create, delete, lookup, upsert, write
 from mqdssm.events.attributes import element_table
-from mqdssm.events.bulk_changes import BulkChanges
+from mqdssm.events.bulk_changes import BulkChanges, Created
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
 from mqdssm.events.encode import KEYS_NAME
 from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.events.pages import SearchPage, read_page
+from mqdssm.events.queue_creation import QueueCreation, can_send_ahead
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.closing import Closeable
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import QueueManager, User
+from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.expressions import Condition
 from mqdssm.model.filters import Filter, SortKey
 from mqdssm.model.notice import Notice, Notify
@@ -285,6 +286,26 @@ class Directory(BulkChanges, Closeable):
         names = _check_attribute_names(attributes)
         with self.session.one_server():
             return upsert.upsert(self._context, self._notices, obj, names)
+
+    def create_ahead(
+        self, attributes: Sequence[str] | None, queues: Iterator[Queue], stop_on_error: bool
+    ) -> Created | None:
+        """Create queues for `create_many`, ahead of the answers.
+
+        Returns:
+            The queues, each with the reason why it was not created; None if each needs an event of its own.
+        """
+        if not can_send_ahead(self._context):
+            return None
+        names = _check_attribute_names(attributes)
+        return QueueCreation(
+            self._context,
+            self._notices,
+            names,
+            lambda queue: self.create(queue, attributes=names),
+            queues,
+            stop_on_error,
+        ).outcomes()
 
     def add_certificate(self, owner: User | QueueManager, certificate: "Certificate | bytes") -> UUID:
         """Register one signing certificate (decision M117).

@@ -1,5 +1,7 @@
 """Many elements created, written and deleted at once (decision M119)."""
 
+import pytest
+
 import mqdssm
 
 
@@ -55,6 +57,66 @@ def test_failures_are_outcomes_of_their_elements(world) -> None:
         type(None),
     ]
     assert len(stored(world, *queues)) == 6
+
+
+def test_many_queues_are_sent_ahead(world) -> None:
+    """More than the library identifies at once, with failures and brought GUIDs in between."""
+    queues = made(world, 70)
+    world.directory.create(made_again(queues[33:34])[0])
+    queues[50].identifier = "5eefd5c9-3f2a-4b6c-9d8e-0123456789ab"
+    queues.insert(40, mqdssm.Queue(pathname=r"pc\private$\q"))
+    queues.append(mqdssm.Queue(pathname=queues[0].pathname))
+    told = []
+    outcomes = list(
+        world.directory.create_many(iter(queues), on_progress=lambda *counts: told.append(counts))
+    )
+    assert [outcome.element for outcome in outcomes] == queues
+    failed = {number: outcome.error for number, outcome in enumerate(outcomes) if not outcome.succeeded}
+    assert failed.keys() == {33, 40, 71}
+    assert isinstance(failed[33], mqdssm.ObjectAlreadyExists)
+    assert isinstance(failed[40], mqdssm.GenericDirectoryError)
+    assert isinstance(failed[71], mqdssm.ObjectAlreadyExists)
+    assert told[-1] == (72, 3)
+    found = {queue.pathname: queue.identifier for queue in world.directory.search(mqdssm.Queue)}
+    for outcome in outcomes:
+        if outcome.succeeded:
+            assert found[outcome.element.pathname] == outcome.identifier
+            assert not outcome.element.assigned - {"Identifier"}
+
+
+def test_the_first_failure_ends_it_if_asked(world, monkeypatch) -> None:
+    monkeypatch.setattr("mqdssm.events.queue_creation.AHEAD_MAX", 20)
+    queues = made(world, 60)
+    world.directory.create(made_again(queues[:1])[0])
+    outcomes = list(world.directory.create_many(queues, stop_on_error=True))
+    assert not outcomes[0].succeeded
+    assert len(outcomes) < 60
+    assert len(stored(world, *queues)) == len(outcomes)
+
+
+def test_queues_are_taken_as_they_are_created_and_errors_come_last(world, monkeypatch) -> None:
+    monkeypatch.setattr("mqdssm.events.queue_creation.AHEAD_MAX", 20)
+    queues, taken = made(world, 90), []
+
+    def elements():
+        for queue in queues:
+            taken.append(queue)
+            yield queue
+        raise OSError("the file ends here")
+
+    outcomes, ahead = world.directory.create_many(elements()), []
+    assert not taken, "nothing is done before it is asked for"
+    with pytest.raises(OSError, match="the file ends here"):
+        ahead.extend(len(taken) - number for number, _ in enumerate(outcomes, 1))
+    assert len(ahead) == len(stored(world, *queues)) == 90
+    assert 0 < max(ahead) <= 20
+
+
+def test_a_session_that_only_reads_refuses_each(world) -> None:
+    queues = made(world, 3)
+    with world.connect(read_only=True) as directory:
+        errors = [outcome.error for outcome in directory.create_many(queues)]
+    assert ["read only" in str(error) for error in errors] == [True] * 3
 
 
 def test_writes_send_what_was_assigned(world) -> None:

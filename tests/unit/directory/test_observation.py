@@ -59,8 +59,11 @@ def test_each_request_is_recognized(number: int, name: str, value: bytes) -> Non
             OperationObserver().sent(outstanding, request, 0.0)
             ((found, sent),) = outstanding.items()
             assert (found, sent.kind, sent.name) == (number, kind, name)
+        together: Outstanding = {}
+        OperationObserver().sent(together, encode_delete(8, "CN=a") + requests["add"] * (number != 8), 0.0)
     finally:
         logger.setLevel(logging.NOTSET)
+    assert {found: sent.kind for found, sent in together.items()} == {number: "add", 8: "delete"}
     assert set(KINDS.values()) == {*requests, "extended"}
 
 
