@@ -21,11 +21,12 @@ from mqdssm.directory.pool import CHANNELS_MAX
 from mqdssm.directory.secret import Secret
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.bulk_changes import CONNECTIONS, ElementOutcome, check_connections
-from mqdssm.events.facade import Directory
+from mqdssm.events.facade import Directory, Filters
 from mqdssm.events.facade import connect as connect_directory
+from mqdssm.events.pages import SearchPage
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import QueueManager, User
-from mqdssm.model.filters import Filter, SortKey
+from mqdssm.model.filters import SortKey
 from mqdssm.model.notice import Notify
 
 if TYPE_CHECKING:
@@ -112,9 +113,7 @@ class AsyncDirectory:
         """Delete an object ([MS-MQDSSM] 3.1.6.2)."""
         await self.run(lambda directory: directory.delete(obj, recursive))
 
-    async def read(
-        self, kind: type[E], filters: Filter | Iterable[Filter], *, attributes: Sequence[str] | None = None
-    ) -> E:
+    async def read(self, kind: type[E], filters: Filters[E], *, attributes: Sequence[str] | None = None) -> E:
         """Read the first object that satisfies all filters ([MS-MQDSSM] 3.1.6.3)."""
         return await self.run(lambda directory: directory.read(kind, filters, attributes=attributes))
 
@@ -151,11 +150,12 @@ class AsyncDirectory:
     async def search(
         self,
         kind: type[E],
-        filters: Filter | Iterable[Filter] = (),
+        filters: Filters[E] = (),
         *,
         attributes: Sequence[str] | None = None,
         sort: SortKey | Iterable[SortKey] = (),
         below: str | None = None,
+        limit: int | None = None,
     ) -> AsyncGenerator[E, None]:
         """Yield the objects that satisfy all filters ([MS-MQDSSM] 3.1.6.4-3.1.6.6).
 
@@ -163,7 +163,9 @@ class AsyncDirectory:
         `contextlib.aclosing`.
         """
         objects = await self.run(
-            lambda directory: directory.search(kind, filters, attributes=attributes, sort=sort, below=below)
+            lambda directory: directory.search(
+                kind, filters, attributes=attributes, sort=sort, below=below, limit=limit
+            )
         )
         await self._wait_for_turn()
         try:
@@ -196,6 +198,27 @@ class AsyncDirectory:
                     ) from None
             else:
                 return
+
+    async def search_page(
+        self,
+        kind: type[E],
+        filters: Filters[E] = (),
+        *,
+        limit: int,
+        token: str | None = None,
+        attributes: Sequence[str] | None = None,
+        below: str | None = None,
+    ) -> SearchPage[E]:
+        """Return a page of the objects that satisfy all filters (decision M112)."""
+        return await self.run(
+            lambda directory: directory.search_page(
+                kind, filters, limit=limit, token=token, attributes=attributes, below=below
+            )
+        )
+
+    async def count(self, kind: type[E], filters: Filters[E] = (), *, below: str | None = None) -> int:
+        """Return the number of objects that satisfy all filters."""
+        return await self.run(lambda directory: directory.count(kind, filters, below=below))
 
     def create_many(
         self, elements: Iterable[E], *, attributes: Sequence[str] | None = None, stop_on_error: bool = False

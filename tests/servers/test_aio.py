@@ -154,6 +154,11 @@ def test_searches(openldap_server, queues) -> None:
         async with aclosing(directory.search(mqdssm.Queue)) as early:
             async for _ in early:
                 break
+        assert len([queue async for queue in directory.search(mqdssm.Queue, limit=3)]) == 3
+        assert await directory.count(mqdssm.Queue) == QUEUES
+        page = await directory.search_page(mqdssm.Queue, limit=QUEUES - 1)
+        rest = await directory.search_page(mqdssm.Queue, limit=QUEUES, token=page.next_token)
+        assert (len(page.items), len(rest.items), rest.next_token) == (QUEUES - 1, 1, None)
         nested = 0
         async for manager in directory.search(mqdssm.QueueManager):
             async for queue in directory.search(mqdssm.Queue, below=manager.full_path):
