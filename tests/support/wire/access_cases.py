@@ -16,6 +16,6 @@ ACES = st.builds(
     MASKS,
     st.sampled_from(SIDS),
 )
-LISTS = st.none() | st.lists(ACES, max_size=8)
+LISTS = st.lists(ACES, min_size=1, max_size=8) | st.lists(ACES, max_size=2) | st.none()
 USERS = st.sets(st.sampled_from([sid for sid in SIDS if sid.text != "S-1-3-4"]), min_size=1)
 OWNERS = st.none() | st.sampled_from(ACCOUNTS)

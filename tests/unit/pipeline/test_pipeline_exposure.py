@@ -52,7 +52,7 @@ def exposure(
 
 
 def findings(found: Exposure, name: str = "web01") -> dict[str, int]:
-    (record,) = [one for one in found.machines() if one["ComputerName"] == name]
+    record = next(one for one in found.machines() if one["ComputerName"] == name)
     assert record["Score"] == min(SCORE_MAX, sum(one["points"] for one in record["Findings"]))
     return {one["rule"]: one["points"] for one in record["Findings"]}
 
@@ -121,6 +121,13 @@ DEFECTS: list[tuple[str, int, Any]] = [
         3,
         lambda world: world["computer"][2].update(
             ServicePrincipalNames=["HOST/web01", "http/web01.example.com"]
+        ),
+    ),
+    (
+        "queue-manager-duplicate",
+        10,
+        lambda world: world["queue-manager"].append(
+            machine(36, "web01", [10], Security=CLOSED, FullPath=f"CN=msmq2,{computer_dn('web01')}")
         ),
     ),
     ("queue-manager-computer-exists", 10, lambda world: world["computer"].pop(2)),
@@ -208,7 +215,7 @@ def test_every_rule_has_a_case() -> None:
         "stale",
         "account-disabled",
     }
-    assert {rule.id for rule in SCORE_RULES} - tested == {"queue-manager-duplicate"}
+    assert {rule.id for rule in SCORE_RULES} == tested
     assert len({rule.id for rule in SCORE_RULES}) == len(SCORE_RULES)
     assert [rule.points for rule in SCORE_RULES] == sorted(
         (rule.points for rule in SCORE_RULES), reverse=True

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.wire.access_cases import ACCOUNTS, BITS, LISTS, OWNERS, USERS
 
 from mqdssm.tables.access_check import check_access
-from mqdssm.wire.acl import Ace, AceType, allow, deny
+from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
 from mqdssm.wire.masks import GENERIC_ALL, GENERIC_READ, GENERIC_WRITE, QueueAccess
 from mqdssm.wire.sid import EVERYONE, Sid
 
@@ -36,6 +36,7 @@ def is_allowed(aces: Sequence[Ace] | None, owner: Sid | None, sids: Collection[S
     return not remaining
 
 
+@settings(max_examples=80)
 @given(LISTS, OWNERS, USERS)
 def test_each_right_as_the_specification_decides(aces, owner, sids) -> None:
     found = check_access(aces, owner, sids, QueueAccess)
@@ -43,11 +44,13 @@ def test_each_right_as_the_specification_decides(aces, owner, sids) -> None:
         assert bool(found.granted & bit) == is_allowed(aces, owner, sids, bit), hex(bit)
 
 
+@settings(max_examples=80)
 @given(LISTS, OWNERS, USERS, st.sets(st.sampled_from(BITS), min_size=1).map(sum))
 def test_several_rights_at_once(aces, owner, sids, desired) -> None:
     assert check_access(aces, owner, sids, QueueAccess).has(desired) == is_allowed(aces, owner, sids, desired)
 
 
+@settings(max_examples=80)
 @given(LISTS, OWNERS, USERS)
 def test_the_entry_that_decided_is_one_that_concerns_the_user(aces, owner, sids) -> None:
     found = check_access(aces, owner, sids, QueueAccess)
@@ -71,6 +74,9 @@ def test_the_entry_that_decided_is_one_that_concerns_the_user(aces, owner, sids)
         ([allow(EVERYONE, 0x4), deny(ANN, 0x4)], 0x4),
         ([deny(BOB, 0x4), allow(EVERYONE, 0x4)], 0x4),
         ([Ace(AceType.ACCESS_ALLOWED_CALLBACK, 0, 0x4, ANN, data=b"artx")], 0),
+        ([Ace(AceType.ACCESS_ALLOWED, AceFlags.INHERIT_ONLY, 0x4, ANN), allow(ANN, 0x2)], 0x2),
+        ([Ace(AceType.ACCESS_DENIED, AceFlags.INHERIT_ONLY, 0x4, ANN), allow(ANN, 0x4)], 0x4),
+        ([Ace(AceType.ACCESS_DENIED, AceFlags.INHERITED, 0x4, ANN), allow(ANN, 0x6)], 0x2),
         ([], 0),
     ],
 )
