@@ -160,7 +160,7 @@ def to_ldap(
         return _equality(row, expression.operator, raws, session, value=value, matches=matches)
     if row.syntax is INT32:
         return _order_filter(row, expression.operator, row.encode(value)[0], value)
-    return None
+    return _unsigned_filter(row, expression.operator, value, session) if row.syntax is UINT32 else None
 
 
 def is_exact(table: ElementTable, expression: Filter) -> bool:
@@ -176,7 +176,8 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
     if is_one_of_several(row):
         return False
     if row.syntax is UINT32:
-        return expression.operator == "==" or checked_value(table, row, expression.value) <= INT32_MAX
+        value = checked_value(table, row, expression.value)
+        return expression.operator == "==" or (expression.operator == "!=" and value <= INT32_MAX)
     return True
 
 
@@ -282,9 +283,33 @@ def _order_filter(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
     edge: LdapFilter = LessOrEqual(attribute, raw) if "<" in sign else GreaterOrEqual(attribute, raw)
     if sign in {"<", ">"}:
         edge = And((edge, Not(Equal(attribute, raw))))
+    return _or_default(row, sign, value, edge)
+
+
+def _or_default(row: Row, sign: str, value: Any, edge: LdapFilter) -> LdapFilter:
+    """Return the filter, or absence of the attribute where the default compares so."""
     if row.missing is Missing.DEFAULT and _COMPARE[sign](row.default, value):
-        return Or((edge, Not(Present(attribute))))
+        return Or((edge, Not(Present(row.ldap[0]))))
     return edge
+
+
+def _unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapFilter:
+    """Return a filter that finds at least the unsigned numbers above or below one (M34).
+
+    Numbers above 2^31-1 are stored as negative ones, and on some servers also as they are (M11).
+    """
+    attribute, (raw,) = row.ldap[0], row.encode(value)
+    natural, negative = GreaterOrEqual(attribute, b"0"), LessOrEqual(attribute, b"-1")
+    edge: LdapFilter
+    if "<" in sign:
+        below = LessOrEqual(attribute, raw)
+        edge = And((natural, below)) if value <= INT32_MAX else Or((natural, below))
+    else:
+        above = GreaterOrEqual(attribute, raw)
+        edge = Or((above, negative)) if value <= INT32_MAX else And((above, negative))
+        if value > INT32_MAX and session.profile.holds_large_integers:
+            edge = Or((edge, GreaterOrEqual(attribute, b"%d" % value)))
+    return _or_default(row, sign, value, edge)
 
 
 def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:

@@ -14,6 +14,7 @@ from mqdssm.tables import table_of
 
 NOTHING: frozenset[str] = frozenset()
 SITE = "CN=s,DC=x"
+ABOVE_1000 = "(|(|(mSMQQueueQuota>=1000)(mSMQQueueQuota<=-1))(!(mSMQQueueQuota=*)))"
 
 
 def terms_of(kind, condition, *, profile: str = "openldap", part_only: bool = False) -> list[tuple]:
@@ -33,7 +34,7 @@ def terms_of(kind, condition, *, profile: str = "openldap", part_only: bool = Fa
         (~Queue.transactional, "(!(mSMQTransactional=TRUE))", True),
         (
             Queue.label.startswith("Paid") & (Queue.quota > 1000) | ~Queue.transactional,
-            "(|(mSMQLabelEx=Paid*)(!(mSMQTransactional=TRUE)))",
+            f"(|(&(mSMQLabelEx=Paid*){ABOVE_1000})(!(mSMQTransactional=TRUE)))",
             False,
         ),
         (Queue.label.contains("a  b"), "(mSMQLabelEx=*a*b*)", False),
@@ -54,6 +55,9 @@ def terms_of(kind, condition, *, profile: str = "openldap", part_only: bool = Fa
         (Queue.label.in_([]), "(!(objectClass=*))", True),
         (~Queue.label.in_([]), "(objectClass=*)", True),
         (~(Queue.base_priority > 3), "(!(&(mSMQBasePriority>=3)(!(mSMQBasePriority=3))))", True),
+        (Queue.quota < 7, "(&(mSMQQueueQuota>=0)(mSMQQueueQuota<=7))", False),
+        (Queue.quota <= 2**32 - 2, "(|(mSMQQueueQuota>=0)(mSMQQueueQuota<=-2))", False),
+        (~(Queue.quota < 7), None, False),
         (Queue.pathname.startswith("a"), None, False),
         (Queue.security.exists(), None, False),
         (Queue.create_time.exists(), None, False),
