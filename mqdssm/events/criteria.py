@@ -294,9 +294,10 @@ def _or_default(row: Row, sign: str, value: Any, edge: LdapFilter) -> LdapFilter
 
 
 def _unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapFilter:
-    """Return a filter that finds at least the unsigned numbers above or below one (M34).
+    """Return a filter for unsigned numbers above or below a number (M34).
 
-    Numbers above 2^31-1 are stored as negative ones, and on some servers also as they are (M11).
+    The filter also finds the number itself. Numbers above 2^31-1 are stored as negative ones, and on some
+    servers also as they are (M11).
     """
     attribute, (raw,) = row.ldap[0], row.encode(value)
     natural, negative = GreaterOrEqual(attribute, b"0"), LessOrEqual(attribute, b"-1")
