@@ -18,6 +18,8 @@ BEND: Final = 18.0
 LABEL_PLACES: Final = (0.62, 0.5, 0.7, 0.4, 0.55, 0.45, 0.76, 0.34, 0.66, 0.58, 0.82, 0.28, 0.87, 0.22)
 """Places on an edge for its label, the best first: 0 is the end at the node with more edges."""
 LABEL_CHARACTER: Final = 6.4  # pixels
+WIDE_FONT: Final = 1.15
+"""Factor for fonts as wide as DejaVu Sans, which labels of edges leave free beside names."""
 LABEL_HEIGHT: Final = 11.0
 NAME_HEIGHT: Final = 15.0
 NOTE_HEIGHT: Final = 13.0
@@ -248,6 +250,6 @@ def _circle(node: Node) -> tuple[float, float, float, float]:
 
 def _name(node: Node) -> tuple[float, float, float, float]:
     """Return centre and size of a node's name and note, which are below its mark."""
-    width = max(CHARACTER * len(node.label), NOTE_CHARACTER * len(node.note))
+    width = WIDE_FONT * max(CHARACTER * len(node.label), NOTE_CHARACTER * len(node.note))
     height = NAME_HEIGHT + (NOTE_HEIGHT if node.note else 0)
     return node.x, node.y - UP + node.radius + 10 + (height - NAME_HEIGHT) / 2, width, height
