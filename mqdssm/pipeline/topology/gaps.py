@@ -28,6 +28,7 @@ class Feature(StrEnum):
     PEEK = "right to peek alone"
     EVERYBODY = "rights of everybody"
     GROUPS = "rights of groups"
+    REFUSALS = "refused rights"
     RIGHTS_UNKNOWN = "rights that cannot be read"
     SERVICE_TYPE = "type of service"
     LABEL = "label"
@@ -48,6 +49,7 @@ _APPLIES: Final[Mapping[Feature, Callable[[BrokerQueue], bool]]] = MappingProxyT
         Feature.PEEK: lambda queue: bool(queue.rights.peek),
         Feature.EVERYBODY: lambda queue: not EVERYBODY.isdisjoint(queue.rights.sids()),
         Feature.GROUPS: lambda queue: any(True for _ in queue.rights.sids()),
+        Feature.REFUSALS: lambda queue: bool(queue.rights.refused),
         Feature.RIGHTS_UNKNOWN: lambda queue: bool(queue.rights.problem),
         Feature.SERVICE_TYPE: lambda queue: bool(queue.service_type),
         Feature.LABEL: lambda queue: bool(queue.label),
@@ -61,6 +63,7 @@ COMMON: Final[Mapping[Feature, str]] = MappingProxyType(
         Feature.BASE_PRIORITY: "none: the broker has no priorities between machines",
         Feature.EVERYBODY: "no account stands for all users: grant its rights by hand",
         Feature.GROUPS: "a group is written as one account: the broker does not know its members",
+        Feature.REFUSALS: "rights are only granted: take members of refused groups out by hand",
         Feature.RIGHTS_UNKNOWN: "nobody gets rights: grant them by hand",
         Feature.SERVICE_TYPE: "none: names.json has it",
         Feature.LABEL: "none: names.json has it",

@@ -1,16 +1,20 @@
 """Queues, accounts and rights of a source, as other message brokers need them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from mqdssm.errors import ConfigError
 from mqdssm.model.elements import GUID_NULL, QUOTA_UNLIMITED
 from mqdssm.pipeline.inventory.rights import names_of
-from mqdssm.pipeline.validate.rules.examiners import granted, kind_of
+from mqdssm.pipeline.validate.rules.examiners import REFUSALS, granted, kind_of
+from mqdssm.wire.acl import Ace, AceType
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
-from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
@@ -46,6 +50,7 @@ class QueueRights:
         receive: may receive.
         peek: may peek, and not receive.
         journal: may receive from the journal.
+        refused: named by entries that refuse rights.
         problem: why this is not the whole truth; empty if it is.
     """
 
@@ -53,10 +58,11 @@ class QueueRights:
     receive: tuple[str, ...] = ()
     peek: tuple[str, ...] = ()
     journal: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     problem: str = ""
 
     def sids(self) -> Iterator[str]:
-        """Yield all accounts; one with several rights comes several times."""
+        """Yield all accounts with rights; one with several rights comes several times."""
         yield from (*self.send, *self.receive, *self.peek, *self.journal)
 
 
@@ -133,7 +139,7 @@ def read_topology(source: "ValidationSource") -> QueueTopology:
     """Read the queues of a source.
 
     Raises:
-        ConfigError: a file of the source cannot be read.
+        ConfigError: a file of the source cannot be read, or two queues have one path name.
     """
     queues, unreadable = [], 0
     for row in _rows(source):
@@ -142,7 +148,11 @@ def read_topology(source: "ValidationSource") -> QueueTopology:
             unreadable += 1
             continue
         queues.append(_queue(row))
-    queues.sort(key=lambda queue: queue.path.casefold())
+    queues.sort(key=lambda queue: (queue.path.casefold(), queue.path))
+    for first, second in pairwise(queues):
+        if first.path == second.path:
+            guids = f"{first.identifier} and {second.identifier}"
+            raise ConfigError(f"two queues have the path name {first.path}: {guids}; delete one of them")
     sids = {sid for queue in queues for sid in queue.rights.sids()}
     names = names_of(sids, source.sets)
     accounts = {sid: names.get(sid) or sid for sid in sorted(sids)}
@@ -190,7 +200,8 @@ def _octets(quota: int | None) -> int | None:
 def rights_on(image: bytes | None) -> QueueRights:
     """Return the rights in the descriptor of a queue.
 
-    A SID has the rights that entries for this SID grant: membership in groups is not known here.
+    A SID has the rights that entries for this SID grant and no entry before for all users refuses. Membership
+    in groups is not known here.
     """
     if not image:
         return QueueRights(problem="no security descriptor")
@@ -200,11 +211,13 @@ def rights_on(image: bytes | None) -> QueueRights:
         return QueueRights(problem="no valid security descriptor")
     everybody = (EVERYONE.text,)
     if descriptor.dacl is None:
-        return QueueRights(everybody, everybody, (), everybody, "no DACL: everybody may do everything")
+        words = "no DACL: everybody may do everything"
+        return QueueRights(everybody, everybody, (), everybody, problem=words)
     kind = kind_of("queue")
     aces = descriptor.dacl.aces
     masks = {
-        sid.text: granted(sid, aces, kind) for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
+        sid.text: granted(sid, list(_as_for(sid, aces)), kind)
+        for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
     }
 
     def having(bits: int, without: int = 0) -> tuple[str, ...]:
@@ -220,4 +233,18 @@ def rights_on(image: bytes | None) -> QueueRights:
         having(receive),
         having(int(QueueAccess.PEEK_MESSAGE), receive),
         having(int(QueueAccess.RECEIVE_JOURNAL_MESSAGE)),
+        tuple(dict.fromkeys(ace.sid.text for ace in aces if ace.type in REFUSALS and ace.sid is not None)),
     )
+
+
+def _as_for(sid: Sid, aces: Sequence[Ace]) -> Iterator[Ace]:
+    """Yield entries with those as entries for an account that refuse rights to all users."""
+    everybody = _EVERYBODY_OF.get(sid, (EVERYONE, AUTHENTICATED_USERS))
+    for ace in aces:
+        yield replace(ace, sid=sid) if ace.type == AceType.ACCESS_DENIED and ace.sid in everybody else ace
+
+
+_EVERYBODY_OF: Final[Mapping[Sid, tuple[Sid, ...]]] = MappingProxyType(
+    {EVERYONE: (), ANONYMOUS: (EVERYONE,), AUTHENTICATED_USERS: (EVERYONE,)}
+)
+"""Groups of all users to which an account that stands for many belongs."""

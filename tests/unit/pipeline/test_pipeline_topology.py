@@ -25,7 +25,7 @@ from mqdssm.pipeline.topology.servicebus import bicep
 from mqdssm.pipeline.topology.servicebus import files as bicep_files
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.masks import QueueAccess
-from mqdssm.wire.sid import EVERYONE, Sid
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 CLERKS = Sid("S-1-5-21-1-2-3-1104")
 LEGAL = {  # the documented alphabets and lengths of the brokers
@@ -273,11 +273,27 @@ def test_the_model_of_an_export(tmp_path):
         convert(source, Broker.KAFKA, out)
 
 
+def test_two_queues_with_one_path_name_are_refused(tmp_path):
+    """Of two definitions with one name a broker takes one, and its arguments."""
+    made = sound()
+    made["queue"].append(queue(80, "web01", "orders"))
+    write_export(tmp_path / "export", tables(made))
+    words = r"path name web01\\orders: 00000000-0000-0000-0000-00000000003c and .*50; delete one"
+    with opened(tmp_path / "export") as source, pytest.raises(ConfigError, match=words):
+        convert(source, Broker.RABBITMQ, tmp_path / "out")
+
+
 def test_rights_follow_the_order_of_entries():
     first = descriptor(Ace(1, 0, 0x3, CLERKS), allow(CLERKS, QueueAccess.GENERIC_ALL))
-    assert rights_on(first) == QueueRights(send=(CLERKS.text,), receive=(), peek=(), journal=())
+    assert rights_on(first) == QueueRights(send=(CLERKS.text,), refused=(CLERKS.text,))
     peeks = descriptor(allow(CLERKS, QueueAccess.PEEK_MESSAGE))
     assert rights_on(peeks) == QueueRights(peek=(CLERKS.text,))
+    everything = int(QueueAccess.GENERIC_ALL)
+    for refused, sends in ((EVERYONE, ()), (AUTHENTICATED_USERS, (ANONYMOUS.text,))):
+        shut = descriptor(Ace(1, 0, everything, refused), allow(CLERKS, 0x4), allow(ANONYMOUS, 0x4))
+        assert rights_on(shut) == QueueRights(send=sends, refused=(refused.text,))
+    late = descriptor(allow(CLERKS, 0x4), Ace(1, 0, everything, EVERYONE))
+    assert rights_on(late).send == (CLERKS.text,)
     assert rights_on(descriptor(dacl=False)).send == ("S-1-1-0",)
     assert (rights_on(None).problem, rights_on(b"x").problem) == (
         "no security descriptor",

@@ -52,7 +52,7 @@ _RECEIVES: Final[Mapping[str, int]] = MappingProxyType(
 )
 _ALLOWS: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_CALLBACK})
 _DENIES: Final = frozenset({AceType.ACCESS_DENIED})
-_REFUSALS: Final = frozenset(
+REFUSALS: Final = frozenset(
     {
         *_DENIES,
         AceType.ACCESS_DENIED_OBJECT,
@@ -111,7 +111,7 @@ def _is_canonical(aces: Sequence[Ace]) -> bool:
     explicit_aces = [ace for ace in aces if not ace.inherited]
     if list(aces[: len(explicit_aces)]) != explicit_aces:
         return False
-    ranks = [0 if ace.type in _REFUSALS else 1 for ace in explicit_aces]
+    ranks = [0 if ace.type in REFUSALS else 1 for ace in explicit_aces]
     return ranks == sorted(ranks)
 
 
