@@ -34,6 +34,8 @@ _ATTRIBUTES: Final = (
     "primaryGroupID",
     "userPrincipalName",
 )
+_AUTHORITIES: Final = frozenset({"builtin", "nt authority"})
+"""Names in front of accounts that every domain has."""
 _NUMBER: Final = re.compile(r"-?\d{1,10}")
 _DOMAIN_ATTRIBUTES: Final = ("securityIdentifier", "flatName", "trustPartner")
 
@@ -110,10 +112,10 @@ class AccountDirectory:
     def find(self, text: str) -> Account:
         r"""Find an account by SID, DN, user principal name or account name.
 
-        An account name may have a domain in front, as ``CONTOSO\ann``; the directory's domain is searched.
+        An account name may have the directory's domain in front, as ``CONTOSO\ann``.
 
         Raises:
-            ObjectNotFound: there is none, or there are several.
+            ObjectNotFound: there is none, there are several, or the domain is another one.
             DirectoryError: the directory cannot be read.
         """
         for sid_text, name in WELL_KNOWN_NAMES.items():
@@ -135,7 +137,9 @@ class AccountDirectory:
         if "=" in text and _is_dn(text):
             yield self._session.get(text, _ATTRIBUTES)
             return
-        name = text.rpartition("\\")[2]
+        domain, _, name = text.rpartition("\\")
+        if domain:
+            self._check_domain(domain, text)
         candidates: list[LdapFilter] = [Equal("sAMAccountName", name.encode())]
         candidates.append(Equal("sAMAccountName", f"{name}$".encode()))
         if "@" in name:
@@ -149,6 +153,26 @@ class AccountDirectory:
         ]
         exact = [entry for entry in entries if _text(entry, "sAMAccountName").casefold() == name.casefold()]
         yield from exact or entries
+
+    def _check_domain(self, name: str, text: str) -> None:
+        """Refuse the name of another domain, which may have an account of that name, too.
+
+        Raises:
+            ObjectNotFound: it is not the domain of the directory.
+        """
+        own: DN = self._session.naming.default
+        labels = [rdn[0][1] for rdn in own.rdns]
+        if name.casefold() in {*_AUTHORITIES, own.name.casefold(), ".".join(labels).casefold()}:
+            return
+        of_name = all_of(Equal("objectClass", b"crossRef"), Equal("nETBIOSName", name.encode()))
+        for entry in self._session.find(self._session.naming.configuration, of_name, ["nCName"]):
+            if normalize(_text(entry, "nCName")) == own.normalized:
+                return
+        raise ObjectNotFound(
+            f"{name} is not the domain of this directory, {'.'.join(labels)}",
+            dn=text,
+            hint="give the SID of an account of another domain",
+        )
 
     def _found(self, sid: Sid) -> Account:
         well_known = WELL_KNOWN_NAMES.get(sid.text, "")

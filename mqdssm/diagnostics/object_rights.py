@@ -223,8 +223,7 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
         for member in members:
             account_of.setdefault(member.account.sid, member.account)
             paths.setdefault(member.account.sid, {}).setdefault(sid, member)
-    everybody = {**paths.get(EVERYONE, {}), **paths.get(AUTHENTICATED_USERS, {})}
-    grants = [_grant(access, account_of[sid], paths[sid], everybody) for sid in paths]
+    grants = [_grant(access, account_of[sid], paths) for sid in paths]
     concerned = [grant for grant in grants if grant.rights or grant.refused]
     order = sorted(
         concerned, key=lambda grant: (grant.account.sid not in _EVERYBODY, grant.account.name.casefold())
@@ -241,23 +240,22 @@ def _named_sids(access: ObjectAccess) -> list[Sid]:
     return list(dict.fromkeys([*sids, *([access.owner] if access.owner is not None else [])]))
 
 
-def _grant(
-    access: ObjectAccess,
-    account: Account,
-    own: Mapping[Sid, Membership],
-    everybody: Mapping[Sid, Membership],
-) -> Grant:
+def _grant(access: ObjectAccess, account: Account, paths: Mapping[Sid, Mapping[Sid, Membership]]) -> Grant:
     """Return the rights of an account.
 
     Args:
         access: of the object.
         account: the account.
-        own: its memberships.
-        everybody: memberships of Everyone and Authenticated Users, as in the group Users.
+        paths: memberships of all accounts; those of Everyone and Authenticated Users, as in the group Users,
+            are memberships of others, too.
     """
-    memberships = own if account.sid in _EVERYBODY else {**everybody, **own}
-    sids = {account.sid, *memberships} | _always(account)
-    return grant_of(access, account, access.check(sids), memberships)
+    always = _always(account)
+    memberships: dict[Sid, Membership] = {}
+    for sid in (EVERYONE, AUTHENTICATED_USERS):
+        if sid in always:
+            memberships |= paths.get(sid, {})
+    memberships |= paths[account.sid]
+    return grant_of(access, account, access.check({account.sid, *memberships} | always), memberships)
 
 
 def _always(account: Account) -> frozenset[Sid]:

@@ -8,8 +8,9 @@ import pytest
 
 from mqdssm.diagnostics.accounts import AccountDirectory
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import Equal, LdapFilter
+from mqdssm.directory.filters import And, Equal, LdapFilter
 from mqdssm.errors import ObjectNotFound
+from mqdssm.model.dn import DN
 from mqdssm.wire.sid import Sid
 
 TRUSTED = Sid("S-1-5-21-7-7-7")
@@ -22,17 +23,20 @@ def entry(dn: str, **values: bytes) -> Entry:
 
 
 class FakeSession:
-    """Entries found by one equality each."""
+    """Entries found by equalities, joined by one AND or OR."""
 
     def __init__(self, *entries: Entry, catalog: Any = None) -> None:
         self.entries = entries
         self.catalog = catalog
-        self.naming = SimpleNamespace(root="DC=a")
+        self.naming = SimpleNamespace(root="DC=a", default=DN.parse("DC=a,DC=test"), configuration="CN=c")
 
     def find(self, _base: str, search_filter: LdapFilter, _attributes: Any) -> Iterator[Entry]:
         operands = search_filter.operands if hasattr(search_filter, "operands") else (search_filter,)
+        decides = all if isinstance(search_filter, And) else any
         for one in self.entries:
-            if any(isinstance(each, Equal) and each.value in one.all(each.attribute) for each in operands):
+            if decides(
+                isinstance(each, Equal) and each.value in one.all(each.attribute) for each in operands
+            ):
                 yield one
 
 
@@ -78,3 +82,15 @@ def test_one_name_of_several_accounts_is_refused() -> None:
     assert accounts(*two, exact).find("A\\ann").sid == OTHER
     with pytest.raises(ObjectNotFound, match="no such account with a SID"):
         accounts(entry("CN=1", objectClass=b"user", cn=b"ann")).find("ann")
+
+
+def test_an_account_of_another_domain_is_not_the_one_of_this_domain() -> None:
+    ann = entry("CN=ann", objectClass=b"user", objectSid=bytes(OTHER), sAMAccountName=b"ann")
+    here = entry("CN=A", objectClass=b"crossRef", nETBIOSName=b"ACORP", nCName=b"dc=A,dc=Test")
+    there = entry("CN=B", objectClass=b"crossRef", nETBIOSName=b"BCORP", nCName=b"DC=b,DC=test")
+    found = AccountDirectory(FakeSession(ann, here, there))  # type: ignore[arg-type]
+    for name in ("A\\ann", "a.test\\ann", "ACORP\\ann", "BUILTIN\\ann", "ann"):
+        assert found.find(name).sid == OTHER
+    for name in ("BCORP\\ann", "b.test\\ann", "PARTNER\\ann"):
+        with pytest.raises(ObjectNotFound, match=r"is not the domain of this directory, a\.test"):
+            found.find(name)

@@ -1,0 +1,31 @@
+"""Who may use an object, with groups that have everybody as a member."""
+
+from types import SimpleNamespace
+
+from mqdssm.diagnostics.accounts import Account, Membership
+from mqdssm.diagnostics.object_rights import ObjectAccess, who_may
+from mqdssm.wire.acl import allow, deny
+from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
+
+GROUP = Sid("S-1-5-32-554")
+ANN = Sid("S-1-5-21-1-2-3-1104")
+
+
+def test_groups_of_everybody_are_groups_of_all() -> None:
+    """As *Pre-Windows 2000 Compatible Access*, which often has Everyone."""
+    account_of = {
+        sid: Account(sid, sid.text, "group" if sid == GROUP else "user")
+        for sid in (GROUP, ANN, EVERYONE, ANONYMOUS, AUTHENTICATED_USERS)
+    }
+    accounts = SimpleNamespace(
+        by_sid=account_of.get,
+        members=lambda group: [Membership(account_of[EVERYONE], (group,))],
+    )
+    sends = [allow(sid, QueueAccess.WRITE_MESSAGE) for sid in account_of]
+    entries = (deny(GROUP, QueueAccess.WRITE_MESSAGE), *sends)
+    access = ObjectAccess("q", "CN=q", "mSMQQueue", None, entries)
+    answer = who_may(access, accounts)  # type: ignore[arg-type]
+    assert {
+        grant.account.sid: ("Send" in grant.rights, "Send" in grant.refused) for grant in answer.grants
+    } == (dict.fromkeys(account_of, (False, True)))
