@@ -120,7 +120,7 @@ class _Run(Generic[E]):
 
         threads = ThreadPoolExecutor(self._options.connections, thread_name_prefix="mqdssm-changes")
         try:
-            while (element := self._next()) is not None:
+            for element in self._elements():
                 keys = _keys_of(element)
                 while not self._is_ending and self._has_to_wait(element, keys):
                     yield self._take()
@@ -135,13 +135,17 @@ class _Run(Generic[E]):
         if self._problem is not None:
             raise self._problem
 
-    def _next(self) -> E | None:
-        """Return the next element; None at the end, or if the caller's iterable fails."""
-        try:
-            return None if self._is_ending else next(self._source, None)
-        except Exception as error:  # noqa: BLE001  raised after the outcomes of what has begun
-            self._problem = error
-            return None
+    def _elements(self) -> Iterator[E]:
+        """Yield the elements; none after a failure that ends the run, or if the caller's iterable fails."""
+        while not self._is_ending:
+            try:
+                element = next(self._source)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001  raised after the outcomes of what has begun
+                self._problem = error
+                return
+            yield element
 
     def _has_to_wait(self, element: E, keys: frozenset[object]) -> bool:
         if len(self._begun) >= BEGUN_PER_CONNECTION * self._options.connections:

@@ -145,6 +145,19 @@ def test_errors_of_the_caller_come_after_the_outcomes() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
+def test_none_ends_nothing() -> None:
+    """An element that is none has an outcome, and those behind it are changed."""
+
+    def change(element: object) -> bool:
+        if element is None:
+            raise mqdssm.GenericDirectoryError("no element")
+        return True
+
+    elements = [queue(0), None, queue(1)]
+    outcomes = change_many(iter(elements), change, BulkOptions())  # type: ignore[type-var]
+    assert [outcome.succeeded for outcome in outcomes] == [True, False, True]
+
+
 def test_a_defect_is_no_outcome() -> None:
     def change(_: mqdssm.Queue) -> bool:
         raise RuntimeError("a defect")
