@@ -54,6 +54,8 @@ class ReadValues:
         for row in map(table.row, names):
             if row.holder is Holder.COMPUTER:
                 _refuse(f"{table.name}.{row.adm} is kept in another object, the computer", "write it alone")
+            if values.get(row.adm) is None:
+                _refuse(f"the object was read without {table.name}.{row.adm}", "read the object with it")
             if version is None and DESCRIPTOR in row.ldap:
                 title = ctx.session.profile.title
                 _refuse(f"{title} cannot compare {table.name}.{row.adm}", "write it without if_unchanged")

@@ -79,6 +79,18 @@ def test_what_the_object_was_not_read_with_does_not_count(world, monkeypatch) ->
     assert (found.label, found.quota) == ("new", 5)
 
 
+@pytest.mark.parametrize("attributes", [None, ["Quota"]])
+def test_what_is_written_must_have_been_read(world, attributes) -> None:
+    """Otherwise a value of another program would be replaced by somebody who never saw it."""
+    guid = world.queue(label="old")
+    queue = read(world, guid, attributes=["Identifier", "Label"])
+    queue.quota = 5
+    world.directory.write(mqdssm.Queue(identifier=guid, quota=6))
+    with pytest.raises(mqdssm.GenericDirectoryError, match=r"was read without Queue\.Quota"):
+        world.directory.write(queue, attributes=attributes, if_unchanged=True)
+    assert read(world, guid).quota == 6
+
+
 def test_a_default_that_was_stored_since_is_no_change(world) -> None:
     guid = world.queue(label="old")
     queue = read(world, guid)
