@@ -233,6 +233,7 @@ def _machine(name: str, node: YamlNode) -> DeclaredMachine:
     values = _entries(node, f"the machine {name}", (*DeclaredMachine.allowed, RIGHTS, QUEUES))
     queues = None
     if QUEUES in values:
+        _refuse_nothing(values[QUEUES], QUEUES, "queue")
         named = values[QUEUES].mapping(f"{QUEUES} of {name}").items()
         queues = tuple(_queue(f"{name}\\{queue}", queue, value) for queue, value in named)
     return _declared(DeclaredMachine, name, node, values, queues=queues)
@@ -241,6 +242,12 @@ def _machine(name: str, node: YamlNode) -> DeclaredMachine:
 def _queue(path: str, name: str, node: YamlNode) -> DeclaredQueue:
     values = _entries(node, f"the queue {path}", (*DeclaredQueue.allowed, RIGHTS))
     return _declared(DeclaredQueue, name, node, values)
+
+
+def _refuse_nothing(node: YamlNode, name: str, item: str) -> None:
+    """Refuse a key without a value: lines below it that are comments would mean that all is to be removed."""
+    if node.content is None:
+        raise YamlProblem(node.line, f"{name} has no value: write {{}} for no {item}, or leave {name} out")
 
 
 Model = TypeVar("Model", bound=DeclaredObject)
@@ -261,9 +268,11 @@ def _declared(
 def _rights(node: YamlNode, kind: type[IntFlag]) -> DeclaredRights:
     if isinstance(node.content, str):
         return _checked(node, lambda: DeclaredRights(sddl=str(node.content)))
+    _refuse_nothing(node, RIGHTS, "entry")
     parts = _entries(node, RIGHTS, ("allow", "deny"))
     lists: dict[str, dict[str, tuple[str, ...]]] = {}
     for part, accounts in parts.items():
+        _refuse_nothing(accounts, part, "entry")
         lists[part] = {}
         for account, names in accounts.mapping(part).items():
             texts = tuple(item.text("a right") for item in names.items(account))

@@ -116,6 +116,8 @@ def _of_sddl(text: str, domain: Sid | None) -> SecurityDescriptor:
     descriptor = SecurityDescriptor.from_sddl(text, domain)
     if descriptor.dacl is None:
         raise ValueError("rights in SDDL need a list D: with entries; without one everybody has all rights")
+    if descriptor.sacl is not None:
+        raise ValueError("rights in SDDL have no list S: auditing stays as it is")
     own = [ace for ace in descriptor.dacl.aces if not ace.inherited]
     return SecurityDescriptor.build(
         owner=descriptor.owner,
