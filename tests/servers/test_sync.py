@@ -13,6 +13,8 @@ from support.sync.declared_worlds import World, declarations
 
 import mqdssm
 from mqdssm.errors import ConfigError
+from mqdssm.model.dn import DN
+from mqdssm.model.queuenames import rdn_candidates
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.sync import Declaration, DeclaredMachine, DeclaredQueue, DeclaredRights
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -118,6 +120,22 @@ def test_only_queues_of_declared_machines_are_pruned(world, tmp_path):
     assert world.sync(declared, tmp_path / "again", prune=True).is_equal
     undo(world.server, tmp_path / "plan")
     assert world.entries() == before
+
+
+def test_a_queue_in_the_raw_form_is_the_declared_one(world, tmp_path):
+    """Long names with some characters have two forms (M7): neither is made again or pruned."""
+    machine, name = world.machines[0], "a/b" * 30
+    usual, raw = rdn_candidates(name)
+    with world.connect() as directory:
+        created = mqdssm.Queue(pathname=f"{machine}\\{name}", label="Raw")
+        directory.create(created)
+        place = directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", created.identifier)).full_path
+        assert DN.parse(place).name == usual.cn
+        new = DN.parse(place).parent.child("CN", raw.cn)
+        directory.session.rename(place, str(new).partition(",")[0])
+        directory.session.modify(new, {"mSMQQueueNameExt": [raw.extension.encode()]})
+    declared = queues(DeclaredQueue(name=name, attributes={"Label": "Raw"}), machine=machine)
+    assert world.sync(declared, tmp_path / "plan", prune=True, allow_deletes=9).is_equal
 
 
 def test_no_queue_is_declared_and_all_are_pruned(world, tmp_path):

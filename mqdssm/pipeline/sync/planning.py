@@ -22,7 +22,7 @@ from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site
-from mqdssm.model.queuenames import rdn_of
+from mqdssm.model.queuenames import rdn_candidates, rdn_of
 from mqdssm.pipeline.diff.fields import ObjectDifference, ObjectDifferenceKind
 from mqdssm.pipeline.migrate.candidates import EVERYTHING, reason_of
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
@@ -149,7 +149,7 @@ class SyncPlanner:
             _PlacedObject(site, site.element(), self._site_dn(site.name)) for site in self.declaration.sites
         ]
         machines = list(self._machines())
-        queues = [queue for machine in machines for queue in self._queues(machine)]
+        queues = self._as_stored([queue for machine in machines for queue in self._queues(machine)])
         objects: Mapping[type[DirectoryObject], list[_PlacedObject]]
         objects = {Site: sites, QueueManager: machines, Queue: queues}
         tables: dict[str, TableCounts] = {}
@@ -224,6 +224,22 @@ class SyncPlanner:
         for queue in declared.queues or ():
             dn = machine.dn.child("CN", rdn_of(queue.name)[0])
             yield _PlacedObject(queue, queue.element(declared.name), dn, machine.computer)
+
+    def _as_stored(self, queues: Sequence[_PlacedObject]) -> list[_PlacedObject]:
+        """Return the queues with the DN of a queue that is stored in the raw form (decision M7)."""
+        others = {
+            queue.dn: queue.dn.parent.child("CN", raw.cn)
+            for queue in queues
+            for raw in rdn_candidates(queue.declared.name)[1:]
+        }
+        names = [str(dn) for pair in others.items() for dn in pair]
+        entries = self._view.by_dn(names, QUEUE_CLASS, ()) if names else {}
+        moved = {
+            usual: raw
+            for usual, raw in others.items()
+            if usual.normalized not in entries and raw.normalized in entries
+        }
+        return [replace(queue, dn=moved.get(queue.dn, queue.dn)) for queue in queues]
 
     def _problem(self, declared: DeclaredObject, words: str) -> None:
         self._problems.append(f"line {declared.line}: {words}" if declared.line else words)
