@@ -155,6 +155,7 @@ AMBIGUOUS = ("ambiguous", None, "")
             [("ambiguous", A, ""), AMBIGUOUS, AMBIGUOUS],
         ),
         ([], [report("P")], [UNKNOWN]),
+        ([machine("p", "")], [report("o")], [silent(""), UNKNOWN]),  # two unknown GUIDs are not equal
     ],
 )
 def test_machines_of_the_directory(machines, reports, wanted) -> None:

@@ -224,7 +224,7 @@ class _Index:
                 [machine for machine in self._by_name.get(report.name_key, []) if _fits(machine, report)],
                 ("computer name"),
             )
-        guids = self._by_guid.get(report.identifier or "", [])
+        guids = self._by_guid.get(report.identifier, []) if report.identifier else []
         agreeing = [machine for machine in named if machine in guids]
         if len(agreeing) == 1:
             return MachineMatch(ANSWERED, agreeing[0], answer, f"{by} and GUID")
