@@ -137,7 +137,10 @@ def describe(table: ElementTable, condition: Given) -> str:
     """
     match condition:
         case Filter():
-            value = checked_value(table, table.row(condition.attribute), condition.value)
+            row = table.row(condition.attribute)
+            value = checked_value(table, row, condition.value)
+            if row.multi:
+                value = tuple(sorted(value, key=repr))  # a list has no order, and a set another one each time
             whole = "list " if isinstance(condition.value, list | tuple | set | frozenset) else ""
             return f"{condition.attribute} {condition.operator} {whole}{value!r}"
         case ValueComparison():

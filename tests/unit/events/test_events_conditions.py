@@ -9,7 +9,13 @@ from mqdssm import Filter, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.directory.filters import to_text
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import GenericDirectoryError
-from mqdssm.events.conditions import CONDITION_DEPTH_MAX, list_conjuncts, to_server_filter, to_test
+from mqdssm.events.conditions import (
+    CONDITION_DEPTH_MAX,
+    describe,
+    list_conjuncts,
+    to_server_filter,
+    to_test,
+)
 from mqdssm.tables import table_of
 
 NOTHING: frozenset[str] = frozenset()
@@ -180,3 +186,15 @@ def test_an_object_has_the_guid_that_it_had_elsewhere():
             (Queue.identifier != guid, not expected),
         ):
             assert to_test(table_of(Queue), condition).judge(moved, NOTHING) is wanted
+
+
+def test_lists_are_described_without_their_order() -> None:
+    """The texts of a set have another order in each process: a token must not depend on it."""
+    guids = [str(UUID(int=number)) for number in range(1, 6)]
+    table = table_of(QueueManager)
+    described = {
+        describe(table, Filter("SiteIdentifierList", "==", given))
+        for given in (guids, guids[::-1], tuple(guids), set(guids))
+    }
+    assert len(described) == 1
+    assert described != {describe(table, Filter("SiteIdentifierList", "==", guids[1:]))}
