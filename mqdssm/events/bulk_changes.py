@@ -136,7 +136,7 @@ class _Run(Generic[E]):
             raise self._problem
 
     def _elements(self) -> Iterator[E]:
-        """Yield the elements; none after a failure that ends the run, or if the caller's iterable fails."""
+        """Yield the elements until the run ends or the caller's iterable fails."""
         while not self._is_ending:
             try:
                 element = next(self._source)

@@ -245,7 +245,10 @@ def _queue(path: str, name: str, node: YamlNode) -> DeclaredQueue:
 
 
 def _refuse_nothing(node: YamlNode, name: str, item: str) -> None:
-    """Refuse a key without a value: lines below it that are comments would mean that all is to be removed."""
+    """Refuse a key without a value.
+
+    If the lines below the key are comments, it would mean that all is to be removed.
+    """
     if node.content is None:
         raise YamlProblem(node.line, f"{name} has no value: write {{}} for no {item}, or leave {name} out")
 

@@ -226,7 +226,10 @@ class SyncPlanner:
             yield _PlacedObject(queue, queue.element(declared.name), dn, machine.computer)
 
     def _as_stored(self, queues: Sequence[_PlacedObject]) -> list[_PlacedObject]:
-        """Return the queues with the DN of a queue that is stored in the raw form (decision M7)."""
+        """Return the queues at the DNs where they are stored.
+
+        A long name may be stored in the raw form (decision M7).
+        """
         others = {
             queue.dn: queue.dn.parent.child("CN", raw.cn)
             for queue in queues

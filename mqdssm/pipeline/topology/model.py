@@ -238,7 +238,7 @@ def rights_on(image: bytes | None) -> QueueRights:
 
 
 def _as_for(sid: Sid, aces: Sequence[Ace]) -> Iterator[Ace]:
-    """Yield entries with those as entries for an account that refuse rights to all users."""
+    """Yield entries; those that refuse rights to all users become entries for a SID."""
     everybody = _EVERYBODY_OF.get(sid, (EVERYONE, AUTHENTICATED_USERS))
     for ace in aces:
         yield replace(ace, sid=sid) if ace.type == AceType.ACCESS_DENIED and ace.sid in everybody else ace

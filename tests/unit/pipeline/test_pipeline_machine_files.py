@@ -119,6 +119,11 @@ def test_metrics_of_several_machines_and_without_names(tmp_path) -> None:
     few = [line for line in text.splitlines() if "_msmq_messages_in_queue{" in line]
     alone = read(tmp_path, "Paris01.prom", "\n".join(few).encode())
     assert [(one.computer_name, one.dns_name, len(one.queues)) for one in alone] == [("Paris01", None, 2)]
+    for name in ("paris01.example.com.prom", "paris01.2026-01-31.prom"):
+        (dotted,) = read(tmp_path, name, "\n".join(few).encode())
+        assert (dotted.computer_name, dotted.dns_name, len(dotted.queues)) == ("paris01", None, 2)
+    (address,) = read(tmp_path, "10.0.0.1.prom", "\n".join(few).encode())
+    assert address.computer_name == "10.0.0.1"
     instances = ["paris01.example.com:9182", "10.0.0.1:9182", "[fe80::1]:9182", "oslo01:9182"]
     many = [line.replace("{", f'{{instance="{instance}",') for instance in instances for line in few]
     found = read(tmp_path, "all.prom", "\r\n".join(many).encode())

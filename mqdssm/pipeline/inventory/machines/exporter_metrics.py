@@ -97,11 +97,19 @@ def read_metrics(text: str, origin: str, default_name: str) -> list[MachineRepor
     return reports
 
 
+def _first_label(name: str) -> str:
+    """Return the computer in the name of a file.
+
+    The name may be ``paris01.example.com`` or ``paris01.2026-01-31``.
+    """
+    return name if _ADDRESS.fullmatch(name) else name.partition(".")[0] or name
+
+
 def _report(machine: _Machine, instance: str, origin: str, default_name: str) -> MachineReport:
     host = _PORT.sub("", instance)
     named = host if host and not _ADDRESS.fullmatch(host) else ""
     dns_name = machine.fqdn or (named if "." in named else "")
-    computer = machine.hostname or named.partition(".")[0] or host or default_name
+    computer = machine.hostname or named.partition(".")[0] or host or _first_label(default_name)
     counted = counted_queues(
         (computer, dns_name), ((name, Counts(**numbers)) for name, numbers in machine.queues.items())
     )
