@@ -309,6 +309,10 @@ class Profile(ABC):
     def read_controls(self, attributes: Iterable[str]) -> "tuple[LdapControl, ...]":
         """Return the controls needed to read some attributes (decision M13)."""
 
+    def deleted_controls(self) -> "tuple[LdapControl, ...]":
+        """Return the controls that show deleted objects; none if the server has none."""
+        return ()
+
     def search_controls(self) -> "tuple[LdapControl, ...]":
         """Return the controls of every search that goes below its base."""
         return ()

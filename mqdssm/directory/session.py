@@ -23,7 +23,16 @@ from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.raw_entries import ServerEntry, read_raw_entries
 from mqdssm.directory.read_operations import ReadOperations, target_name
 from mqdssm.directory.recovery import ReadBack
-from mqdssm.directory.requests import LdapControl, SearchScope, encode_add, encode_extended, encode_modify_dn
+from mqdssm.directory.requests import (
+    ChangeType,
+    LdapControl,
+    Modification,
+    SearchScope,
+    encode_add,
+    encode_extended,
+    encode_modify,
+    encode_modify_dn,
+)
 from mqdssm.directory.schema_check import check_msmq
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.server_info import ServerInfo
@@ -484,6 +493,57 @@ class Session(Closeable):
             lambda number: encode_modify_dn(number, name, new_rdn, new_superior=superior),
             lambda end, url: self._writing.was_renamed(name, target, end, url),
         )
+
+    def find_deleted(self, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Entry]:
+        """Yield deleted objects of the domain that satisfy a filter.
+
+        Args:
+            search_filter: what the objects must satisfy.
+            attributes: to return.
+
+        Raises:
+            GenericDirectoryError: the server keeps no deleted objects, or this user may not see them.
+            DirectoryError: while iterating.
+        """
+        controls = self._deleted_controls()
+        base = self.naming.default.child("CN", "Deleted Objects")
+        begin = self._paging(base, search_filter, SearchScope.ONE_LEVEL, None, controls=controls)
+        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+
+    def undelete(self, deleted: str, dn: DN) -> None:
+        """Give a deleted object a place again ([MS-ADTS] 3.1.1.5.3.7).
+
+        Args:
+            deleted: its present DN, below CN=Deleted Objects.
+            dn: its new DN.
+
+        Raises:
+            ObjectNotFound: there is no such deleted object, or no such parent.
+            ObjectAlreadyExists: the new name is taken.
+            GenericDirectoryError: the server keeps no deleted objects, or cannot restore this one.
+            OutcomeUnknown: the answer was lost, and reading back did not work.
+        """
+        self._writing.refuse_if_read_only("undelete", deleted)
+        controls = self._deleted_controls()
+        changes = (
+            Modification(ChangeType.DELETE, "isDeleted", ()),
+            Modification(ChangeType.REPLACE, "distinguishedName", (str(dn).encode(),)),
+        )
+        self._writing.send(
+            "modify",
+            deleted,
+            lambda number: encode_modify(number, deleted, changes, controls),
+            lambda end, url: self._writing.was_renamed(deleted, dn, end, url),
+        )
+
+    def _deleted_controls(self) -> tuple[LdapControl, ...]:
+        controls = self._connect_if_needed().profile.deleted_controls()
+        if not controls:
+            raise GenericDirectoryError(
+                f"{self.profile.title} keeps no deleted objects",
+                hint="make the object again, from an export: mqdssm diff EXPORT URL -o ldif",
+            )
+        return controls
 
     # bound identity, and check for an MSMQ directory
 

@@ -36,6 +36,8 @@ CAPABILITY_OID: Final = b"1.2.840.113556.1.4.800"
 SD_FLAGS_OID: Final = "1.2.840.113556.1.4.801"
 DOMAIN_SCOPE_OID: Final = "1.2.840.113556.1.4.1339"
 """LDAP_SERVER_DOMAIN_SCOPE_OID: no references to other naming contexts."""
+SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
+"""LDAP_SERVER_SHOW_DELETED_OID."""
 ASQ_OID: Final = "1.2.840.113556.1.4.1504"
 """LDAP_SERVER_ASQ_OID, attribute scoped query ([MS-ADTS] 3.1.1.3.4.1.18)."""
 OWNER_GROUP_DACL: Final = 7
@@ -148,6 +150,9 @@ class ActiveDirectory(Profile):
         # the account's name is the computer's, but has 15 characters: of longer names only cn has all
         named = any_of(Equal("sAMAccountName", f"{name}$".encode()), Equal("cn", name.encode()))
         return And((self.class_filter("computer"), named))
+
+    def deleted_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
+        return (LdapControl(SHOW_DELETED_OID, critical=True),)
 
     def read_controls(self, attributes: Iterable[str]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if any(name.lower() == _DESCRIPTOR for name in attributes):

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from mqdssm.directory.channel import ConnectionBroken
 from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, LdapFilter, all_of, any_of, encode
+from mqdssm.directory.profiles.active_directory import SHOW_DELETED_OID
 from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.directory.searching import Search
 from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, classes_in, version_of
@@ -29,8 +30,6 @@ from mqdssm.tables.places import is_in_configuration
 
 log = logging.getLogger(__name__)
 
-SHOW_DELETED_OID: Final = "1.2.840.113556.1.4.417"
-"""LDAP_SERVER_SHOW_DELETED_OID."""
 SHOW_RECYCLED_OID: Final = "1.2.840.113556.1.4.2064"
 """LDAP_SERVER_SHOW_RECYCLED_OID: with a Recycle Bin, the other control hides objects that left it."""
 NOTIFICATION_OID: Final = "1.2.840.113556.1.4.528"

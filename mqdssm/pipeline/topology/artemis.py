@@ -18,7 +18,6 @@ CODE: Final = NameCode(length_max=255, allowed=frozenset("._-"), escape="_")
 FILE: Final = "broker.xml"
 _CONFIGURATION: Final = "urn:activemq"
 _CORE: Final = "urn:activemq:core"
-_DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 REFUSE: Final = "FAIL"
 """Policy of a full queue: senders get an error, as from MSMQ."""
 DROP: Final = "DROP"
@@ -38,7 +37,7 @@ def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]
     """Yield the names and texts of the files."""
     root = configuration(topology, names)
     ET.indent(root, " ")
-    yield FILE, f"{_DECLARATION}{ET.tostring(root, encoding='unicode')}\n"
+    yield FILE, ET.tostring(root, encoding="utf-8", xml_declaration=True).decode() + "\n"
 
 
 def configuration(topology: QueueTopology, names: NameTable) -> ET.Element:

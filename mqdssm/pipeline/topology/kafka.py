@@ -6,6 +6,7 @@ messages is that of a queue.
 """
 
 from collections.abc import Iterator, Mapping
+from importlib.resources import files as files_of
 from typing import Final
 
 from mqdssm.pipeline.topology.gaps import Feature
@@ -29,27 +30,21 @@ INSTEAD: Final[Mapping[Feature, str]] = {
     Feature.MULTICAST: "a topic in place of the address: consumers of its queues have to read it, too",
 }
 
-_HEAD: Final = """\
-#!/bin/sh
-# Topics and rights of MSMQ's queues, made by mqdssm. names.json has the path names.
-# Usage: BOOTSTRAP=broker:9092 KAFKA_BIN=/opt/kafka/bin sh create-topics.sh [options of the tools]
-set -eu
-topic() {
-    name=$1
-    shift
-    "${KAFKA_BIN:-.}/kafka-topics.sh" --bootstrap-server "$BOOTSTRAP" --create --if-not-exists \\
-        --topic "$name" --partitions 1 --replication-factor "${REPLICATION:-3}" "$@"
-}
-acl() {
-    "${KAFKA_BIN:-.}/kafka-acls.sh" --bootstrap-server "$BOOTSTRAP" --add --allow-principal "User:$1" \\
-        --operation "$2" "--$3" "$4"
-}
-"""
+_PACKAGE: Final = "mqdssm.pipeline.topology"
+"""Package with the beginning of the script: functions for topics and rights."""
 
 
 def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the files."""
-    yield FILE, "".join([_HEAD, *(f"{line}\n" for line in _lines(topology, names))])
+    yield (
+        FILE,
+        "".join(
+            [
+                files_of(_PACKAGE).joinpath(FILE).read_text(encoding="ascii"),
+                *(f"{line}\n" for line in _lines(topology, names)),
+            ]
+        ),
+    )
 
 
 def _lines(topology: QueueTopology, names: NameTable) -> Iterator[str]:
