@@ -59,7 +59,8 @@ class ConnectArguments(LogInArguments, total=False):
 class AsyncDirectory:
     """Directory of MSMQ objects for asyncio; made by `connect`.
 
-    Each method is the one of `mqdssm.Directory` with that name: arguments, results and errors are the same.
+    Each method is the one of `mqdssm.Directory` with that name: arguments, results and errors are the same,
+    but changes of many elements use 4 connections of their own, and have no `on_progress`.
     Any number of tasks may call it: calls beyond the number of connections wait for their turn.
 
     A call that is cancelled before its turn does nothing. One that is cancelled later ends on the server: the

@@ -206,6 +206,7 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
     paths: dict[Sid, dict[Sid, Membership]] = {}  # account -> SID of an entry -> membership
     account_of: dict[Sid, Account] = {}
     not_unfolded: dict[str, str] = {}
+    refused = {ace.sid for ace in access.entries or () if ace.type == AceType.ACCESS_DENIED}
     for sid in named:
         account = accounts.by_sid(sid)
         if account.kind == "distribution group":
@@ -218,7 +219,8 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
         try:
             members = accounts.members(account)
         except TooMany as error:
-            not_unfolded[account.title] = str(error)
+            loss = "; its members may lack rights that they seem to have here" if sid in refused else ""
+            not_unfolded[account.title] = f"{error}{loss}"
             continue
         for member in members:
             account_of.setdefault(member.account.sid, member.account)

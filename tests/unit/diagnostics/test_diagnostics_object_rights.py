@@ -1,8 +1,9 @@
-"""Who may use an object, with groups that have everybody as a member."""
+"""Who may use an object, with groups of everybody and groups that are too large."""
 
 from types import SimpleNamespace
+from typing import NoReturn
 
-from mqdssm.diagnostics.accounts import Account, Membership
+from mqdssm.diagnostics.accounts import Account, Membership, TooMany
 from mqdssm.diagnostics.object_rights import ObjectAccess, who_may
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import QueueAccess
@@ -29,3 +30,23 @@ def test_groups_of_everybody_are_groups_of_all() -> None:
     assert {
         grant.account.sid: ("Send" in grant.rights, "Send" in grant.refused) for grant in answer.grants
     } == (dict.fromkeys(account_of, (False, True)))
+
+
+def test_a_large_group_that_is_refused_rights_is_no_small_matter() -> None:
+    """A user whose entry grants a right may be one of its members."""
+
+    def members(group: Account) -> NoReturn:
+        raise TooMany("more than 5 members")
+
+    account_of = {GROUP: Account(GROUP, "large", "group"), ANN: Account(ANN, "ann", "user")}
+    accounts = SimpleNamespace(by_sid=account_of.get, members=members)
+    lists = {"loses": (deny(GROUP, 0x4), allow(ANN, 0x4)), "gains": (allow(GROUP, 0x4), allow(ANN, 0x4))}
+    reasons = {}
+    for name, entries in lists.items():
+        access = ObjectAccess("q", "CN=q", "mSMQQueue", None, entries)
+        reasons[name] = who_may(access, accounts).not_unfolded  # type: ignore[arg-type]
+    title = account_of[GROUP].title
+    assert reasons["gains"] == {title: "more than 5 members"}
+    assert reasons["loses"] == {
+        title: "more than 5 members; its members may lack rights that they seem to have here"
+    }
