@@ -50,7 +50,7 @@ _APPLIES: Final[Mapping[Feature, Callable[[BrokerQueue], bool]]] = MappingProxyT
         Feature.EVERYBODY: lambda queue: not EVERYBODY.isdisjoint(queue.rights.sids()),
         Feature.GROUPS: lambda queue: any(True for _ in queue.rights.sids()),
         Feature.REFUSALS: lambda queue: bool(queue.rights.refused),
-        Feature.RIGHTS_UNKNOWN: lambda queue: bool(queue.rights.problem),
+        Feature.RIGHTS_UNKNOWN: lambda queue: bool(queue.rights.problem) and not any(queue.rights.sids()),
         Feature.SERVICE_TYPE: lambda queue: bool(queue.service_type),
         Feature.LABEL: lambda queue: bool(queue.label),
     }

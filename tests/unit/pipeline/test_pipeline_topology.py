@@ -18,6 +18,7 @@ from mqdssm.cli.topology import BrokerName
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.inventory import opened
 from mqdssm.pipeline.topology import Broker, NameKind, SourceName, code_of, convert, load_names
+from mqdssm.pipeline.topology.gaps import find_gaps
 from mqdssm.pipeline.topology.model import BrokerQueue, QueueRights, QueueTopology, rights_on
 from mqdssm.pipeline.topology.names import NameTable
 from mqdssm.pipeline.topology.rabbitmq import definitions
@@ -299,6 +300,14 @@ def test_rights_follow_the_order_of_entries():
         "no security descriptor",
         "no valid security descriptor",
     )
+
+
+def test_a_queue_without_a_list_of_entries_is_open_to_everybody():
+    open_queue = BrokerQueue(path="web01\\open", rights=rights_on(descriptor(dacl=False)))
+    shown = QueueTopology("test", (open_queue,), {EVERYONE.text: "Everyone"})
+    features = {gap.feature.value for gap in find_gaps(shown, {})}
+    assert "rights of everybody" in features
+    assert "rights that cannot be read" not in features  # of which the report says that nobody gets rights
 
 
 def test_artemis(tmp_path):
