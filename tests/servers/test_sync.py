@@ -18,6 +18,7 @@ from mqdssm.model.queuenames import rdn_candidates
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.sync import Declaration, DeclaredMachine, DeclaredQueue, DeclaredRights
 from mqdssm.wire.dtyp import SecurityDescriptor
+from mqdssm.wire.sid import Sid
 
 pytestmark = pytest.mark.server
 
@@ -210,6 +211,23 @@ def test_accounts_are_found_by_name(world, tmp_path):
     dacl = SecurityDescriptor.from_bytes(found.security or b"").dacl
     assert dacl is not None
     assert [(ace.sid.text, ace.mask) for ace in dacl.aces if ace.sid] == [(sid, 3)]
+
+
+def test_a_name_of_several_accounts_is_refused(world, tmp_path):
+    """OpenLDAP does not see to it that account names are unique."""
+    name = f"g{world.machines[0]}"
+    queue = DeclaredQueue(name="orders", rights=DeclaredRights(allow={name: ("Receive",)}))
+    with world.connect() as directory:
+        session = directory.session
+        groups = [f"cn={name}{number},{session.naming.root}" for number in (1, 2)]
+        for number, group in enumerate(groups):
+            sid = bytes(Sid(f"S-1-5-21-77-8-9-{number}"))
+            values = {"objectClass": [b"group"], "objectSid": [sid], "sAMAccountName": [name.encode()]}
+            session.add(group, values)
+        with pytest.raises(ConfigError, match=f"no account {name}, or several of that name"):
+            world.sync(queues(queue, machine=world.machines[0]), tmp_path / "plan")
+        for group in groups:
+            session.delete(group)
 
 
 def test_foreign_entries_of_a_folder_stay(world, tmp_path):

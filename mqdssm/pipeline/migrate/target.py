@@ -225,14 +225,17 @@ def _computer(name: str, entries: Sequence[Entry]) -> Computer:
 
 
 def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
-    """Return the SIDs of accounts (users and groups), by lower-case name."""
-    sid_by_name: dict[str, str] = {}
+    """Return the SIDs of accounts (users and groups), by lower-case name.
+
+    A name of several accounts is left out: nobody can tell which of them is meant.
+    """
+    sids_by_name: dict[str, set[str]] = {}
     attributes = ["sAMAccountName", "objectSid"]
     for entry in _find_accounts(session, names, _account_filter, attributes):
         name, sid = entry.first("sAMAccountName"), _sid_of(entry)
         if name is not None and sid is not None:
-            sid_by_name[name.decode(errors="replace").lower()] = sid
-    return sid_by_name
+            sids_by_name.setdefault(name.decode(errors="replace").lower(), set()).add(sid)
+    return {name: min(sids) for name, sids in sids_by_name.items() if len(sids) == 1}
 
 
 def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:

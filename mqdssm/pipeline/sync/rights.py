@@ -105,7 +105,7 @@ class DeclaredRights(BaseModel):
             for account, names in rights.items():
                 sid = _known_sid(account) or sids.get(account.lower())
                 if sid is None:
-                    raise ValueError(f"the directory has no account {account}")
+                    raise ValueError(f"the directory has no account {account}, or several of that name")
                 key = (ace_type, sid)
                 masks[key] = masks.get(key, 0) | mask_of(names, kind)
         aces = [Ace(ace_type, 0, mask, sid) for (ace_type, sid), mask in masks.items() if mask]
