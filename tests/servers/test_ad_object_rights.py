@@ -184,3 +184,12 @@ def test_names_of_other_domains(domain, accounts, nested) -> None:
     (above,) = [one for one in accounts.groups(member.account) if one.account.dn == local]
     assert above.path == (above.account,)
     assert accounts.by_sid(Sid("S-1-5-21-9-8-7-512")).name == "Domain Admins"
+
+
+def test_names_with_a_domain_in_front(domain, accounts) -> None:
+    name = user(domain)
+    sid = accounts.find(name).sid
+    for own in (domain.server.domain, domain.server.realm.lower()):
+        assert accounts.find(f"{own}\\{name}").sid == sid
+    with pytest.raises(mqdssm.ObjectNotFound, match="is not the domain of this directory"):
+        accounts.find(f"FABRIKAM\\{name}")
