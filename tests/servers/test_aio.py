@@ -184,7 +184,7 @@ def test_each_event(openldap_server, queues) -> None:
         made = mqdssm.Queue(pathname=r"aio\new", label="new")
         guid = await directory.create(made)
         assert await directory.upsert(mqdssm.Queue(pathname=r"aio\new", label="newer")) is False
-        made.quota = 5
+        made.label = "other"
         with pytest.raises(mqdssm.ObjectChanged):
             await directory.write(made, if_unchanged=True)
         await directory.delete(mqdssm.Queue(identifier=guid))
