@@ -181,7 +181,7 @@ def test_searches(openldap_server, queues) -> None:
 
 def test_each_event(openldap_server, queues) -> None:
     async def work(directory: aio.AsyncDirectory) -> None:
-        made = mqdssm.Queue(pathname=r"aio\new", label="new")
+        made = mqdssm.Queue(pathname=r"aio\new", label="new", quota=4)
         guid = await directory.create(made)
         assert await directory.upsert(mqdssm.Queue(pathname=r"aio\new", label="newer")) is False
         made.label = "other"
