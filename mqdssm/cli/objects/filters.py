@@ -164,7 +164,10 @@ class _Parser:
         parts: list[str | None] = []
         depth = 0
         while self.place < len(self.text):
-            quoted = None if parts and parts[-1] is not _ANYTHING else _QUOTED.match(self.text, self.place)
+            begins = not parts or parts[-1] is _ANYTHING
+            quoted = _QUOTED.match(self.text, self.place) if begins else None
+            if begins and quoted is None and re.match(r" *[\"']", self.text[self.place :]):
+                raise self._problem("quotes are opened that are not closed: put the value in other quotes")
             if quoted is not None:
                 parts.append(quoted["text"].replace(quoted["quote"] * 2, quoted["quote"]))
                 self.place = quoted.end()

@@ -205,6 +205,8 @@ def test_filters_that_are_none(text):
         ("Quota>1 && (Label==a || Label==b", "at character 12 a parenthesis is opened that is not closed"),
         ("(Label==a) )", "at character 12 a parenthesis is closed that was not opened"),
         ("(Label==a) Label==b", "at character 12 && or || is expected"),
+        ('Label=="Paid', "at character 8 quotes are opened that are not closed"),
+        ("Label==*'Paid", "at character 9 quotes are opened that are not closed"),
         ('Label=="a" b', "at character 11 an asterisk, an operator or the end is expected behind the quotes"),
         ("Label==a || Quota==x", "at character 13: Quota must be a whole number, not 'x'"),
         ("Label==a || Lable==x", "at character 13: Queue has no attribute 'Lable': did you mean Label?"),
