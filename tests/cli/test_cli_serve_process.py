@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.replication.queue_managers import wait_until
 from support.replication.server_processes import served
 
 from mqdssm.model.elements import Queue
@@ -26,6 +27,11 @@ def init(cli, folder: Path, *more: str, listen: str = "127.0.0.1:0") -> dict[str
     return cli.json("enterprise", "init", str(folder), *names, "--listen", listen, *more)
 
 
+def last_numbers(cli, control: Path) -> dict[str, int]:
+    shown = cli.json("status", "--server", str(control))
+    return {part["site_name"] or "enterprise": part["last_number"] for part in shown["partitions"]}
+
+
 def test_a_new_enterprise_keeps_everything_over_stops_and_a_kill(alone, folder: Path) -> None:
     made = init(alone, folder)
     assert made["config"] == str(folder / "server.toml")
@@ -42,9 +48,8 @@ def test_a_new_enterprise_keeps_everything_over_stops_and_a_kill(alone, folder: 
             assert server.end(ending) == (-signal.SIGKILL if ending == signal.SIGKILL else 0)
     with served(folder / "server.toml") as server:
         server.wait_for("ready")
-        shown = alone.json("status", "--server", str(control))
-        numbers = {part["site_name"] or "enterprise": part["last_number"] for part in shown["partitions"]}
-        assert numbers == {"enterprise": 2, "Berlin": 4}  # enterprise and site; machine and three queues
+        # enterprise and site; machine and three queues, which are counted soon after the start
+        wait_until(lambda: last_numbers(alone, control) == {"enterprise": 2, "Berlin": 4}, 20)
         words = alone.error("serve", str(folder / "server.toml"), code=6)
         assert words == f"the server in {folder} runs already: stop it first"
         assert server.end() == 0

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -15,6 +15,13 @@ from mqdssm.directory.pool import Pool
 from mqdssm.testing import OpenLdapServer
 
 QUEUES = 40
+
+
+@pytest.fixture(scope="module")
+def openldap_server() -> Iterator[OpenLdapServer]:
+    """A server without the objects of other tests."""
+    with OpenLdapServer(durable=False) as server:
+        yield server
 
 
 @pytest.fixture
