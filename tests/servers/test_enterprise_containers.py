@@ -82,6 +82,19 @@ class Enterprise:
 
         wait_until(is_done)
 
+    def settled(self) -> int:
+        """Wait until the servers have joined, and no number changes any more; return the sum of all."""
+        seen: list[dict[str, int]] = []
+
+        def is_done() -> bool:
+            before = seen.copy()
+            seen[:] = [self.numbers(name) for name in SERVERS]
+            is_equal = all(numbers == seen[0] for numbers in seen)
+            return len(seen[0]) == PARTITIONS and is_equal and seen == before
+
+        wait_until(is_done)
+        return sum(seen[0].values())
+
     def compare(self) -> dict[str, Any]:
         """Compare the replicas object by object; the summary of the command."""
         places = {name: f"/servers/{name}" for name in SERVERS}
@@ -119,8 +132,7 @@ def enterprise(engine: Any, server_image: str) -> Iterator[Enterprise]:
 
 def test_five_containers_are_an_enterprise(enterprise: Enterprise) -> None:
     """They join by tokens and find each other by name; a killed one comes back at another address."""
-    wait_until(lambda: all(len(enterprise.numbers(name)) == PARTITIONS for name in SERVERS))
-    made = sum(enterprise.numbers("pec01").values())
+    made = enterprise.settled()
     for name, owner in (("bsc01", "psc01"), ("psc02", "bsc02"), ("bsc02", "pec01")):
         enterprise.run(name, "create", "queue", rf"Pathname={owner}\from-{name}")
     enterprise.converge(made + 3)
