@@ -8,8 +8,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import engine_of, engine_words
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import check_targets, engine_of, engine_words
+from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.cli.validate import FolderArgument, source_of
 
 if TYPE_CHECKING:
@@ -61,14 +61,8 @@ def exposure(
     chosen = engine_of(run).arguments()
     from mqdssm.pipeline.exposure import Exposure, write_csv, write_exposure_page
     from mqdssm.pipeline.inventory import Inventory, opened
-    from mqdssm.pipeline.inventory.writers import check_folder
-    from mqdssm.pipeline.report import check_page
 
-    with usage_problems():  # before hours of work
-        if html is not None:
-            check_page(html)
-        if csv is not None:
-            check_folder(csv)
+    check_targets(html, csv)
     source = source_of(run, folder, None, None, doing="assess")
     with run.output.progress("assessing", counted=False), opened(**source, **chosen) as where:
         inventory = Inventory(where, **chosen)

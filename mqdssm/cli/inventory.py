@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import engine_of, engine_words
+from mqdssm.cli.pipeline_options import check_targets, engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
@@ -83,14 +83,9 @@ def inventory(
     chosen = engine_of(run).arguments()
     from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
     from mqdssm.pipeline.inventory.machines.files import files_of
-    from mqdssm.pipeline.inventory.writers import check_folder
-    from mqdssm.pipeline.report import check_page
 
-    with usage_problems():  # before hours of work
-        if html is not None:
-            check_page(html)
-        if csv is not None:
-            check_folder(csv)
+    check_targets(html, csv)
+    with usage_problems():
         files_of(add or ())
     source = source_of(run, folder, mqis, mapping, doing="list")
     with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:

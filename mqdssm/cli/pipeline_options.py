@@ -7,6 +7,8 @@ from mqdssm.cli.options import EngineName
 from mqdssm.cli.run import CommandRun, usage_problems
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mqdssm.pipeline.access import PipelineLogIn
     from mqdssm.pipeline.engines import JobEngine
 
@@ -44,6 +46,22 @@ def engine_of(run: CommandRun, source: str = "") -> "JobEngine":
         engine = JobEngine.of(name.value, on, given_options.workers)
     engine.check()
     return engine
+
+
+def check_targets(html: "Path | None", csv: "Path | None") -> None:
+    """Check before hours of work that a page and CSV files can be written.
+
+    Raises:
+        UsageProblem: one of them cannot.
+    """
+    from mqdssm.pipeline.inventory.writers import check_folder
+    from mqdssm.pipeline.report import check_page
+
+    with usage_problems():
+        if html is not None:
+            check_page(html)
+        if csv is not None:
+            check_folder(csv)
 
 
 def engine_words(name: str) -> str:

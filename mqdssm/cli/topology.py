@@ -37,12 +37,13 @@ def topology(
     broker lacks. DIR/names.json maps all names in both directions. Install 'mqdssm\[pipeline]'.
     """
     chosen = engine_of(run).arguments()
+    from mqdssm.events.durable_files import make_empty_folder
     from mqdssm.pipeline.inventory import opened
-    from mqdssm.pipeline.topology.conversion import Broker, check_folder, convert
+    from mqdssm.pipeline.topology.conversion import Broker, convert
 
     source = source_of(run, folder, mqis, mapping, doing="convert")
     with usage_problems():  # before hours of work
-        check_folder(to)
+        make_empty_folder(to)
     with run.output.progress("reading queues", counted=False), opened(**source, **chosen) as where:
         result = convert(where, Broker(broker.value), to)
     output = run.output

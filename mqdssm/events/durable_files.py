@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from mqdssm.errors import ConfigError
+from mqdssm.errors import ConfigError, folder_errors
 
 T = TypeVar("T")
 
@@ -102,6 +102,22 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def make_empty_folder(folder: Path, hint: str = "name a new folder") -> None:
+    """Create a folder if it does not exist, and check that it is empty.
+
+    Args:
+        folder: its path.
+        hint: the end of the error for a folder that is not empty.
+
+    Raises:
+        ConfigError: it has files in it, or cannot be made.
+    """
+    with folder_errors(f"{folder} cannot be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"{folder} is not empty: {hint}")
 
 
 def check_own(path: Path) -> None:

@@ -51,7 +51,8 @@ def take_over(
         partition = _partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
         _require(not partition.is_ours, f"{own} owns the partition of {partition.label} already")
-        _require(incomplete or not _lack_of(partition), f"{own} {_lack_of(partition)}: {_TAKE_OVER_HINT}")
+        lack = "" if incomplete else _lack_of(partition)
+        _require(not lack, f"{own} {lack}: {_TAKE_OVER_HINT}")
         step = f"{own} becomes the owner of {partition.label} in place of {partition.owner or 'nobody'}"
         if partition.is_enterprise:
             afterwards = [

@@ -6,11 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from mqdssm.events.durable_files import write_atomically
 from mqdssm.pipeline.exposure.assessment import MACHINE_RECORD, QUEUE_RECORD, Exposure, Record
 from mqdssm.pipeline.exposure.rules import SCORE_MAX, SCORE_RULES, ScoreRule
 from mqdssm.pipeline.exposure.windows_lifecycle import TABLE_DATE
-from mqdssm.pipeline.inventory.writers import check_folder, csv_lines, json_line
+from mqdssm.pipeline.inventory.writers import json_line, record_lines, write_tables
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"machine": MACHINE_RECORD, "queue": QUEUE_RECORD, "rule": tuple(ScoreRule.__slots__)}
@@ -40,9 +39,7 @@ def json_lines(exposure: Exposure) -> Iterator[str]:
             "unreadable": dict(inventory.unreadable),
         }
     )
-    for name, records in _tables(exposure).items():
-        for record in records():
-            yield json_line({"record": name, **record})
+    yield from record_lines(_tables(exposure))
 
 
 def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
@@ -54,23 +51,16 @@ def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
     Raises:
         ConfigError: the folder is not empty, or a file cannot be written.
     """
-    check_folder(folder)
-    written = []
-    for name, records in _tables(exposure).items():
-        path = folder / f"{name}s.csv"
-        write_atomically(path, csv_lines(_COLUMNS[name], map(_flat, records())))
-        written.append(path)
-    return written
+    tables = _tables(exposure) | {"machine": lambda: map(_flat, exposure.machines())}
+    return write_tables(folder, tables, _COLUMNS)
 
 
-def _tables(exposure: Exposure) -> Mapping[str, Callable[[], Iterable[Record]]]:
+def _tables(exposure: Exposure) -> dict[str, Callable[[], Iterable[Record]]]:
     return {"machine": exposure.machines, "queue": exposure.queues, "rule": rule_records}
 
 
 def _flat(record: Record) -> Record:
     """Return a record of a machine with its findings as texts."""
-    if "Findings" not in record:
-        return record
     return record | {"Findings": [finding_words(finding) for finding in record["Findings"]]}
 
 

@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from mqdssm.errors import ConfigError, folder_errors
-from mqdssm.events.durable_files import write_atomically
+from mqdssm.events.durable_files import make_empty_folder, write_atomically
 from mqdssm.model.safe_text import csv_cell, printable_json, visible
 from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
 
@@ -22,6 +21,8 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 
 
+Tables: TypeAlias = Mapping[str, Callable[[], Iterable[Record]]]
+"""Lists of records, by the name of their records."""
 TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingProxyType(
     {
         "site": Inventory.sites,
@@ -34,7 +35,7 @@ TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingPr
 """Lists of an inventory, by the name of their records."""
 
 
-def tables_of(inventory: Inventory) -> Mapping[str, Callable[[], Iterable[Record]]]:
+def tables_of(inventory: Inventory) -> Tables:
     """Return the lists of an inventory, with states of machines if there are any."""
     tables: dict[str, Callable[[], Iterable[Record]]] = {
         name: partial(records, inventory) for name, records in TABLES.items()
@@ -53,7 +54,12 @@ def json_lines(inventory: Inventory) -> Iterator[str]:
         head |= {"added": inventory.states.files, "machine_states": dict(inventory.states.counts)}
         head |= {"not_added": {problem.file: problem.problem for problem in inventory.states.problems}}
     yield json_line(head)
-    for name, records in tables_of(inventory).items():
+    yield from record_lines(tables_of(inventory))
+
+
+def record_lines(tables: Tables) -> Iterator[str]:
+    """Yield the records of lists as lines of JSON."""
+    for name, records in tables.items():
         for record in records():
             yield json_line({"record": name, **record})
 
@@ -64,10 +70,7 @@ def check_folder(folder: Path) -> None:
     Raises:
         ConfigError: it has files in it, or cannot be made.
     """
-    with folder_errors(f"{folder} cannot be made"):
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ConfigError(f"{folder} is not empty: name a new folder for the inventory")
+    make_empty_folder(folder, "name a new folder for the inventory")
 
 
 def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
@@ -82,11 +85,25 @@ def write_csv(inventory: Inventory, folder: Path) -> list[Path]:
     Raises:
         ConfigError: the folder is not empty, or a file cannot be written.
     """
+    return write_tables(folder, tables_of(inventory), RECORDS)
+
+
+def write_tables(folder: Path, tables: Tables, columns: Mapping[str, Sequence[str]]) -> list[Path]:
+    """Write a CSV file for each list of records, in the form of `write_csv`.
+
+    Args:
+        folder: empty, or not there yet.
+        tables: the lists, by the name of their records.
+        columns: of each list.
+
+    Raises:
+        ConfigError: the folder is not empty, or a file cannot be written.
+    """
     check_folder(folder)
     written = []
-    for name, records in tables_of(inventory).items():
+    for name, records in tables.items():
         path = folder / f"{name}s.csv"
-        write_atomically(path, csv_lines(RECORDS[name], records()))
+        write_atomically(path, csv_lines(columns[name], records()))
         written.append(path)
     return written
 

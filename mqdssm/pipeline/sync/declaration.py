@@ -3,6 +3,7 @@
 An attribute that the declaration does not name is not compared and not changed.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
 from pathlib import Path
@@ -76,8 +77,9 @@ class DeclaredObject(BaseModel):
             self.rights.check(self.access)
         return self
 
+    @abstractmethod
     def _make(self, computer: str) -> DirectoryObject:
-        raise NotImplementedError
+        """Return the object as an element, which checks its values."""
 
     @property
     def names(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, folder_errors
-from mqdssm.events.durable_files import write_atomically
+from mqdssm.events.durable_files import make_empty_folder, write_atomically
 from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
 from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, markdown
 from mqdssm.pipeline.topology.model import QueueTopology, read_topology
@@ -84,18 +84,6 @@ def code_of(broker: Broker) -> NameCode:
     return _MAKERS[broker].code
 
 
-def check_folder(folder: Path) -> None:
-    """Check that a folder is empty, and create it if it does not exist.
-
-    Raises:
-        ConfigError: it has files in it, or cannot be made.
-    """
-    with folder_errors(f"{folder} cannot be made"):
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ConfigError(f"{folder} is not empty: name a new folder")
-
-
 def convert(source: "ValidationSource", broker: Broker, folder: Path) -> Conversion:
     """Write the definitions for a broker, the names and the report.
 
@@ -107,7 +95,7 @@ def convert(source: "ValidationSource", broker: Broker, folder: Path) -> Convers
     Raises:
         ConfigError: two queues would have one name, or nothing can be written.
     """
-    check_folder(folder)
+    make_empty_folder(folder)
     maker = _MAKERS[broker]
     topology = read_topology(source)
     names = NameTable(maker.code)
