@@ -299,17 +299,18 @@ class Administrator:
         self._clients.closing.add(site_id)
         yield ANSWER_S  # for requests of clients that are under way
         site = self._world.ledger.partitions[site_id]
-        owner = self._registry.owner(site_id)
         while not site.dead:
+            owner = self._registry.owner(site_id)  # a handover that was under way may have ended
             for entry in sorted(site.live(), key=lambda item: _order(item, owner.settings.machine_id)):
                 # services continue: a machine with a new queue has to wait for the next round
                 machine = entry.object_type is ObjectType.MACHINE
                 tries = _MACHINE_TRIES if machine else _TRIES
                 yield from self._delete(site_id, entry.identifier, at=owner, tries=tries)
                 if machine and entry.identifier not in {other.identifier for other in site.live()}:
-                    self._retire_machine(entry.identifier, owner)
+                    self._retire_machine(entry.identifier, self._registry.owner(site_id))
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
             yield PAUSE_S
+        owner = self._registry.owner(site_id)
         yield self._rng.below(30) * 1.0
         self._world.retire(owner)
         self._losses.name_pec()  # a new server may still know this one as its PEC alone (decision R118)
