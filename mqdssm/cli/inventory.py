@@ -40,6 +40,16 @@ STATE_OF_MACHINE: Final = (
 QUEUE_STATES: Final = ("machine", "queue", "kind", "messages", "bytes", "in the journal", "last activity")
 STATE_OF_QUEUE: Final = ("Machine", "Name", "Kind", "Messages", "Bytes", "JournalMessages", "LastActivity")
 
+AddOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--add",
+        metavar="FILE",
+        help="Output of the script on a machine (JSON, CLIXML), metrics of windows_exporter, or a folder "
+        "of such files. Repeatable.",
+    ),
+]
+
 
 def inventory(
     run: CommandRun,
@@ -55,15 +65,7 @@ def inventory(
         Path | None,
         typer.Option("--csv", metavar="DIR", help="Write CSV files to this folder: new or empty."),
     ] = None,
-    add: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--add",
-            metavar="FILE",
-            help="Output of the script on a machine (JSON, CLIXML), metrics of windows_exporter, or a folder "
-            "of such files. Repeatable.",
-        ),
-    ] = None,
+    add: AddOption = None,
     script: Annotated[
         bool, typer.Option("--script", help="Print the PowerShell script for machines, and exit.")
     ] = False,

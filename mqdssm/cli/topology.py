@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from mqdssm.cli.exits import ExitCode
+from mqdssm.cli.inventory import AddOption
 from mqdssm.cli.pipeline_options import engine_of
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
@@ -30,31 +32,42 @@ def topology(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Folder of the definitions: new or empty.")],
     mqis: MqisOption = None,
     mapping: MappingOption = None,
-) -> None:
+    add: AddOption = None,
+) -> int:
     r"""Write queues and rights as definitions of another message broker.
 
-    From an export, a directory (--url) or MQIS tables. The table lists the features of the queues that the
-    broker lacks. DIR/names.json maps all names in both directions. Install 'mqdssm\[pipeline]'.
+    From an export, a directory (--url) or MQIS tables; --add brings private queues. The table lists the
+    features of the queues that the broker lacks. DIR/names.json maps all names in both directions.
+    Exit code 1 if a file cannot be added. Install 'mqdssm\[pipeline]'.
     """
     chosen = engine_of(run).arguments()
     from mqdssm.events.durable_files import make_empty_folder
     from mqdssm.pipeline.inventory import opened
+    from mqdssm.pipeline.inventory.machines.files import files_of
     from mqdssm.pipeline.topology.conversion import Broker, convert
 
     source = source_of(run, folder, mqis, mapping, doing="convert")
     with usage_problems():  # before hours of work
+        files_of(add or ())
         make_empty_folder(to)
     with run.output.progress("reading queues", counted=False), opened(**source, **chosen) as where:
-        result = convert(where, Broker(broker.value), to)
+        result = convert(where, Broker(broker.value), to, add or ())
     output = run.output
+    code = ExitCode.FINDINGS if result.private.problems else ExitCode.FINE
     if output.is_json:
         output.document(result.document())
-        return
+        return code
     if result.gaps:
         output.rows(COLUMNS, ((gap.feature.value, str(gap.queues), gap.instead) for gap in result.gaps))
     if result.unreadable:
         output.note(f"warning: {result.unreadable} queues have no readable path name and are left out")
-    output.note(f"{result.queues} queues: {', '.join(result.files)} in {to}")
+    for problem in result.private.problems:
+        output.note(f"error: not added: {problem.file}: {problem.problem}")
+    for machine in result.private.incomplete:
+        output.note(f"warning: {machine}: its files have counters only, idle private queues may be missing")
+    counts = f"{result.queues} queues, {len(result.private.queues)} of them private"
+    output.note(f"{counts}: {', '.join(result.files)} in {to}")
+    return code
 
 
 app = command_app(
@@ -62,6 +75,7 @@ app = command_app(
     spark=True,
     examples=(
         "mqdssm topology export/2026-01-31 --for rabbitmq --to rabbitmq/",
+        "mqdssm topology export/2026-01-31 --add machines/ --for rabbitmq --to rabbitmq/",
         "mqdssm topology --for kafka --connection lab --to kafka/ -o json",
     ),
 )

@@ -1,7 +1,7 @@
 """Conversion of the queues of a source to definitions of another message broker."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
 from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, markdown
 from mqdssm.pipeline.topology.model import QueueTopology, read_topology
 from mqdssm.pipeline.topology.names import NameCode, NameKind, NameTable, SourceName
+from mqdssm.pipeline.topology.private_queues import PrivateQueues, read_private_queues
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
@@ -56,6 +57,7 @@ class Conversion:
         source: where from, for people.
         queues: number of queues.
         unreadable: number of queues without a readable path name, which are left out.
+        private: the private queues among them, with files that could not be added.
         files: names of the files that were written.
         gaps: features without a counterpart.
     """
@@ -64,6 +66,7 @@ class Conversion:
     source: str
     queues: int
     unreadable: int
+    private: PrivateQueues
     files: tuple[str, ...]
     gaps: tuple[Gap, ...]
 
@@ -74,6 +77,9 @@ class Conversion:
             "source": self.source,
             "queues": self.queues,
             "unreadable": self.unreadable,
+            "private": len(self.private.queues),
+            "incomplete": list(self.private.incomplete),
+            "not_added": {problem.file: problem.problem for problem in self.private.problems},
             "files": list(self.files),
             "gaps": [gap.document() for gap in self.gaps],
         }
@@ -84,30 +90,36 @@ def code_of(broker: Broker) -> NameCode:
     return _MAKERS[broker].code
 
 
-def convert(source: "ValidationSource", broker: Broker, folder: Path) -> Conversion:
+def convert(
+    source: "ValidationSource", broker: Broker, folder: Path, added: Sequence[Path] = ()
+) -> Conversion:
     """Write the definitions for a broker, the names and the report.
 
     Args:
         source: an opened export or directory.
         broker: the broker.
         folder: new or empty.
+        added: files of machines with their private queues, or folders of such files.
 
     Raises:
-        ConfigError: two queues would have one name, or nothing can be written.
+        ConfigError: two queues would have one name, a path does not exist, or nothing can be written.
     """
     make_empty_folder(folder)
     maker = _MAKERS[broker]
-    topology = read_topology(source)
+    private = read_private_queues(added)
+    topology = read_topology(source, private.queues)
     names = NameTable(maker.code)
     texts = dict(maker.files(topology, names))
     gaps = find_gaps(topology, maker.instead)
     texts[NAMES_FILE] = _json({"broker": broker.value, "names": list(_name_rows(topology, names))})
     files = (*texts, REPORT_FILE, REPORT_PAGE)
-    result = Conversion(broker, topology.source, len(topology.queues), topology.unreadable, files, gaps)
+    result = Conversion(
+        broker, topology.source, len(topology.queues), topology.unreadable, private, files, gaps
+    )
     texts[REPORT_FILE] = _json(result.document())
     facts = (
         ("Source", topology.source),
-        ("Queues", str(result.queues)),
+        ("Queues", f"{result.queues}, {len(private.queues)} of them private"),
         ("Left out", str(result.unreadable)),
     )
     texts[REPORT_PAGE] = markdown(f"From MSMQ to {maker.title}", facts, gaps)

@@ -68,10 +68,10 @@ class QueueRights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerQueue:
-    r"""A public queue.
+    r"""A queue.
 
     Attributes:
-        path: path name, ``computer\queue``.
+        path: path name, ``computer\queue`` or ``computer\private$\queue``.
         identifier: GUID.
         label: label.
         service_type: GUID of the kind of service; empty for none.
@@ -135,8 +135,12 @@ class QueueTopology:
         return addresses
 
 
-def read_topology(source: "ValidationSource") -> QueueTopology:
+def read_topology(source: "ValidationSource", private: Sequence[BrokerQueue] = ()) -> QueueTopology:
     """Read the queues of a source.
+
+    Args:
+        source: an opened export or directory, with public queues.
+        private: private queues of machines; a computer gets the name that its public queues have.
 
     Raises:
         ConfigError: a file of the source cannot be read, or two queues have one path name.
@@ -148,11 +152,12 @@ def read_topology(source: "ValidationSource") -> QueueTopology:
             unreadable += 1
             continue
         queues.append(_queue(row))
+    computers = {queue.computer.casefold(): queue.computer for queue in queues}
+    queues += (_at(computers.get(queue.computer.casefold()), queue) for queue in private)
     queues.sort(key=lambda queue: (queue.path.casefold(), queue.path))
     for first, second in pairwise(queues):
         if first.path == second.path:
-            guids = f"{first.identifier} and {second.identifier}"
-            raise ConfigError(f"two queues have the path name {first.path}: {guids}; delete one of them")
+            raise ConfigError(_one_path(first, second))
     sids = {sid for queue in queues for sid in queue.rights.sids()}
     names = names_of(sids, source.sets)
     accounts = {sid: names.get(sid) or sid for sid in sorted(sids)}
@@ -161,6 +166,22 @@ def read_topology(source: "ValidationSource") -> QueueTopology:
         counts[name.casefold()] = counts.get(name.casefold(), 0) + 1
     single = {sid: name if counts[name.casefold()] == 1 else sid for sid, name in accounts.items()}
     return QueueTopology(source.name, tuple(queues), single, unreadable)
+
+
+def _at(computer: str | None, queue: BrokerQueue) -> BrokerQueue:
+    """Return a queue with the name of its computer; None keeps the name."""
+    if computer is None:
+        return queue
+    _, _, name = queue.path.partition("\\")
+    return replace(queue, path=f"{computer}\\{name}")
+
+
+def _one_path(first: BrokerQueue, second: BrokerQueue) -> str:
+    """Return the message for two queues with one path name."""
+    words = f"two queues have the path name {first.path}"
+    if not first.identifier or not second.identifier:
+        return f"{words}: the added files are of two machines with this name; convert one of them at a time"
+    return f"{words}: {first.identifier} and {second.identifier}; delete one of them"
 
 
 def _rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
@@ -179,8 +200,8 @@ def _queue(row: Mapping[str, Any]) -> BrokerQueue:
         identifier=str(row.get("Identifier") or ""),
         label=str(row.get("Label") or ""),
         service_type="" if service_type == str(GUID_NULL) else service_type,
-        quota=_octets(row.get("Quota")),
-        journal_quota=_octets(row.get("JournalQuota")),
+        quota=octets_of(row.get("Quota")),
+        journal_quota=octets_of(row.get("JournalQuota")),
         journaling=bool(row.get("Journaling")),
         transactional=bool(row.get("Transactional")),
         authentication=bool(row.get("Authentication")),
@@ -191,7 +212,7 @@ def _queue(row: Mapping[str, Any]) -> BrokerQueue:
     )
 
 
-def _octets(quota: int | None) -> int | None:
+def octets_of(quota: int | None) -> int | None:
     """Return a quota in octets; None for no limit."""
     return None if quota is None or quota == QUOTA_UNLIMITED else int(quota) * KB
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.enterprises import machine_files
 from support.enterprises.rules_world import OWNER, descriptor, queue, sound, tables
 from support.spark.exports import write_export
 from typer.testing import CliRunner
@@ -372,6 +373,84 @@ def test_the_command(tmp_path, broker):
         app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "json"), "-o", "json"]
     )
     assert json.loads(made.stdout) == json.loads((tmp_path / "json" / "report.json").read_text())
+
+
+# -- private queues of machines
+
+
+def machines(folder: Path) -> Path:
+    """Write what two machines say about themselves, and a broken file."""
+    folder.mkdir()
+    orders = machine_files.queue(
+        r"private$\orders",
+        Label="Private orders",
+        MaximumQueueSize=200,
+        UseJournalQueue=True,
+        Transactional=True,
+        Authenticate=True,
+        EncryptionRequired="Body",
+    )
+    system = machine_files.queue(r"private$\order_queue$")
+    public = machine_files.queue("orders")
+    first = machine_files.state("web01", orders, system, public)
+    alone = machine_files.state("nowhere", machine_files.queue(r"private$\a b"))
+    (folder / "first.json").write_bytes(machine_files.as_json7(first))
+    (folder / "alone.json").write_bytes(machine_files.as_json51(alone))
+    (folder / "broken.json").write_bytes(b"{")
+    return folder
+
+
+def test_private_queues_of_machines_are_converted_too(tmp_path):
+    added = machines(tmp_path / "machines")
+    out = tmp_path / "out"
+    with opened(world(tmp_path / "export")) as source:
+        result = convert(source, Broker.RABBITMQ, out, [added])
+    assert (result.queues, len(result.private.queues)) == (5, 2)
+    (problem,) = result.private.problems
+    assert problem.file.endswith("broken.json")
+    made = json.loads((out / "definitions.json").read_text())
+    queues = {one["name"]: one["arguments"] for one in made["queues"]}
+    private = "web01.private_24_5Corders"  # the computer has the name that its public queues have
+    assert queues[f"queue.{private}"] == {"x-max-length-bytes": 204_800, "x-overflow": "reject-publish"}
+    assert queues[f"journal.{private}"] == {}
+    assert "queue.NOWHERE.private_24_5Ca_20b" in queues
+    assert not [name for name in queues if "order_queue" in name or "WEB01" in name]
+    assert len([name for name in queues if name.startswith("deadletter.")]) == 2
+    assert load_names(out)[f"queue.{private}"] == SourceName(NameKind.QUEUE, r"private$\orders", "web01")
+    gaps = {gap.feature.value: gap.examples for gap in result.gaps}
+    path = r"web01\private$\orders"
+    assert path in gaps["encrypted messages"]
+    assert path in gaps["authenticated messages"]
+    assert path in gaps["rights that cannot be read"]
+    assert not [rule for rule in made["permissions"] if "private" in rule["write"] + rule["read"]]
+
+
+def test_two_machines_with_one_name_have_private_queues_of_one_name(tmp_path):
+    queues = [machine_files.queue(r"private$\q")]
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    for number in (1, 2):
+        identifier = f"00000000-0000-0000-0000-00000000000{number}"
+        made = machine_files.state(
+            "twin", *queues, Identifier=identifier, DnsHostName=f"twin.d{number}.example.com"
+        )
+        (folder / f"{number}.json").write_bytes(machine_files.as_json7(made))
+    with opened(world(tmp_path / "export")) as source, pytest.raises(ConfigError, match="two machines with"):
+        convert(source, Broker.KAFKA, tmp_path / "out", [folder])
+
+
+def test_the_command_adds_machines_and_names_files_that_it_cannot_read(tmp_path):
+    export, added = world(tmp_path / "export"), machines(tmp_path / "machines")
+    command = ["topology", str(export), "--for", "kafka", "--add", str(added), "--to"]
+    result = CliRunner().invoke(app, [*command, str(tmp_path / "out")])
+    assert result.exit_code == 1, result.output
+    assert re.search(r"error: not added: \S+broken.json: line 1", result.stderr)
+    assert "5 queues, 2 of them private" in result.stderr
+    made = CliRunner().invoke(app, [*command, str(tmp_path / "json"), "-o", "json"])
+    document = json.loads(made.stdout)
+    assert (document["private"], list(document["not_added"])) == (2, [str(added / "broken.json")])
+    absent = CliRunner().invoke(app, [*command, str(tmp_path / "x"), "--add", str(tmp_path / "absent")])
+    assert (absent.exit_code, "does not exist" in absent.stderr) == (2, True)
 
 
 def test_the_command_line_has_all_brokers():
