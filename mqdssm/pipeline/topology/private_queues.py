@@ -1,4 +1,4 @@
-r"""Private queues for other message brokers, from what machines say about themselves.
+r"""Private queues for other message brokers, from reports of machines.
 
 No directory knows private queues. The files are those of ``mqdssm inventory --add``: the output of the script
 on a machine, or metrics of windows_exporter. They have no rights and no multicast addresses of queues.

@@ -28,7 +28,7 @@ def files() -> tuple[Path, ...]:
             below[:] = [
                 name for name in below if name not in OUTSIDE and not name.endswith(("_cache", ".egg-info"))
             ]
-            yield from (here / name for name in names)
+            yield from (here / name for name in names if name not in OUTSIDE)  # .git of a worktree is a file
 
     return tuple(sorted(walk()))
 
