@@ -219,6 +219,7 @@ class Profile(ABC):
         split_key: an attribute that every object has, that never changes, and by which the server orders:
             ranges of its values split a search into disjoint ones. Servers may have different ones.
         computes_rights: whether objects tell what the bound user may do, as ``allowedAttributesEffective``.
+        restricts_parents: an object is made only below a parent of a class that the schema allows.
         has_catalog: there are global catalogs, for searches of several domains (decision M73).
         hidden_hint: what to say of an object that is not found because this user may not read it.
         holds_large_integers: integers above 2^31 - 1 may be stored, and compared with (decision M11).
@@ -247,6 +248,7 @@ class Profile(ABC):
     asserted_version: ClassVar[str | None] = None
     split_key: ClassVar[str]
     computes_rights: ClassVar[bool] = False
+    restricts_parents: ClassVar[bool] = False
     has_catalog: ClassVar[bool] = False
     hidden_hint: ClassVar[str] = ""
     holds_large_integers: ClassVar[bool] = False

@@ -29,6 +29,9 @@ _BASES: Final = {
     "computer": (),
 }
 
+CONFLICT_MARK: Final = "\nCNF:"
+"""Text before the GUID in the name of an object that Active Directory renamed: another one had the name."""
+
 _BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})
 """Names of other objects that Active Directory allows below CN=Sites."""
 
@@ -36,6 +39,25 @@ _BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})
 def configuration_dn(root: DN) -> DN:
     """Return the DN of the configuration naming context, CN=Configuration."""
     return root.child("CN", "Configuration")
+
+
+def lost_dn(domain: DN) -> DN:
+    """Return the DN of CN=LostAndFound of a domain ([MS-ADTS] 6.1.1.4.1).
+
+    A domain controller moves objects there whose parent was deleted on another one.
+    """
+    return domain.child("CN", "LostAndFound")
+
+
+def lost_configuration_dn(configuration: DN) -> DN:
+    """Return the DN of CN=LostAndFoundConfig, as `lost_dn` for the configuration."""
+    return configuration.child("CN", "LostAndFoundConfig")
+
+
+def name_before_conflict(name: str) -> str:
+    """Return the name that an object had before a conflict; others keep theirs."""
+    at = name.upper().find(CONFLICT_MARK)
+    return name if at < 0 else name[:at]
 
 
 def computers_dn(root: DN) -> DN:

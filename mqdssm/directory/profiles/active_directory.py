@@ -74,6 +74,7 @@ class ActiveDirectory(Profile):
     change_counter: ClassVar[str | None] = "uSNChanged"
     split_key: ClassVar[str] = "uSNCreated"
     computes_rights: ClassVar[bool] = True
+    restricts_parents: ClassVar[bool] = True
     has_catalog: ClassVar[bool] = True
     hidden_hint: ClassVar[str] = rights.HIDDEN
     twins_hint: ClassVar[str] = (

@@ -6,12 +6,13 @@ match it exactly. A plan may change only MSMQ objects and the entries that belon
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
 
+from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import check_sha256
@@ -21,9 +22,11 @@ from mqdssm.pipeline.migrate.plan_file import (
     MigrationPlan,
     PlanAction,
     PlanFile,
+    PlanKind,
     PlanTarget,
     read_operations,
 )
+from mqdssm.pipeline.orphans import OrphanPlaces
 from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
 
@@ -82,7 +85,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
         ConfigError: the counts differ, or an operation is about an entry that no migration touches.
     """
     counts: Counter[str] = Counter()
-    target = _TargetPlaces(plan.target)
+    target = _TargetPlaces.of(plan)
     for file in plan.changes:
         counts.update(_count_operations(folder / file.path, target))
     planned = Counter({key: count for key, count in plan.operations.items() if not key.endswith(" equal")})
@@ -94,7 +97,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
         )
     target.check_servers()
     deletes = sum(plan.deletes.values())
-    objects = counts[f"{EntryRole.OBJECT} {PlanAction.DELETE}"]
+    objects = target.count_deletes(counts)
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
         allowed = deletes if allow_deletes is None else min(deletes, allow_deletes)
         raise ConfigError(
@@ -131,7 +134,18 @@ def _check_accounts(path: Path) -> None:
 
 
 class _TargetPlaces:
-    """Places of entries in the directory that a plan is for ([MS-MQDSSM] 2.2.1)."""
+    """Places of entries in the directory that a plan is for ([MS-MQDSSM] 2.2.1).
+
+    Attributes:
+        maker: who makes no other operations, in words.
+    """
+
+    maker = "migration"
+
+    @staticmethod
+    def of(plan: MigrationPlan) -> "_TargetPlaces":
+        """Return the places for the kind of a plan."""
+        return (_OrphanTarget if plan.kind is PlanKind.ORPHANS else _TargetPlaces)(plan.target)
 
     def __init__(self, target: PlanTarget) -> None:
         self._root, self._configuration = DN.parse(target.root), DN.parse(target.configuration)
@@ -139,6 +153,13 @@ class _TargetPlaces:
         self._services = places.services_dn(self._root, self._configuration)
         self._deleted_servers: set[DN] = set()
         self._emptied_servers: set[DN] = set()
+
+    def count_deletes(self, counts: Mapping[str, int]) -> int:
+        """Return the number of deletions that must be allowed.
+
+        Operations are counted by role and action.
+        """
+        return counts.get(f"{EntryRole.OBJECT} {PlanAction.DELETE}", 0)
 
     def check_servers(self) -> None:
         """Refuse deletions of server objects whose settings objects stay.
@@ -167,9 +188,9 @@ class _TargetPlaces:
             is_place = self._is_place(name, DN.parse(text))
         except ValueError:
             is_place = False
-        if action not in _ACTIONS.get(name, ()) or not is_place:
+        if action not in self._actions(name) or not is_place:
             raise ConfigError(
-                f"the plan would {action} {text}, of class {ldap_class}: no migration does that; "
+                f"the plan would {action} {text}, of class {ldap_class}: no {self.maker} does that; "
                 "the plan was altered, plan again"
             )
         if role not in _ROLES.get(name, (EntryRole.OBJECT,)):
@@ -181,6 +202,9 @@ class _TargetPlaces:
             self._deleted_servers.add(DN.parse(text))
         elif action == PlanAction.DELETE and name == SETTINGS_CLASS.lower():
             self._emptied_servers.add(DN.parse(text).parent)
+
+    def _actions(self, ldap_class: str) -> frozenset[str]:
+        return _ACTIONS.get(ldap_class, frozenset())
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
         depth = _BELOW_SITES.get(ldap_class) or _BELOW_SERVICES.get(ldap_class)
@@ -196,3 +220,29 @@ class _TargetPlaces:
 
     def _is_in_domain(self, dn: DN) -> bool:
         return dn.is_below(self._root) and not dn.is_at_or_below(self._configuration)
+
+
+class _OrphanTarget(_TargetPlaces):
+    """Places of orphans. A plan for them only deletes some classes of objects there.
+
+    Before the first change the directory is searched again: what is no orphan is refused
+    (`mqdssm.pipeline.migrate.orphan_plan`).
+    """
+
+    maker = "removal of orphans"
+
+    def __init__(self, target: PlanTarget) -> None:
+        super().__init__(target)
+        profile = PROFILES.get(target.profile)
+        root, configuration = DN.parse(target.root), DN.parse(target.configuration)
+        self._places = OrphanPlaces(root, configuration, profile is None or profile.restricts_parents)
+
+    def count_deletes(self, counts: Mapping[str, int]) -> int:
+        # settings objects are no companions of other objects here
+        return sum(count for key, count in counts.items() if key.endswith(f" {PlanAction.DELETE}"))
+
+    def _actions(self, ldap_class: str) -> frozenset[str]:
+        return super()._actions(ldap_class) & {PlanAction.DELETE}
+
+    def _is_place(self, ldap_class: str, dn: DN) -> bool:
+        return self._places.allows(ldap_class, dn)

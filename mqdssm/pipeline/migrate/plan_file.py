@@ -98,6 +98,13 @@ class PlanOptions(Document):
     mapping: str | None = None
 
 
+class PlanKind(StrEnum):
+    """Purpose of a plan: it determines which operations the plan may have."""
+
+    MIGRATION = "migration"
+    ORPHANS = "orphans"
+
+
 class TableCounts(Document):
     """Counts of the rows of a table, by what the plan makes of them.
 
@@ -125,10 +132,11 @@ class TableCounts(Document):
 
 
 class MigrationPlan(Document):
-    """Plan of a migration.
+    """Plan of a migration, or of other changes in the same form.
 
     Attributes:
         version: `PLAN_VERSION` of the program that made it.
+        kind: what it is for.
         made: when.
         source: folder, or URL of the database without credentials.
         target: the directory.
@@ -144,6 +152,7 @@ class MigrationPlan(Document):
     """
 
     version: int = PLAN_VERSION
+    kind: PlanKind = PlanKind.MIGRATION
     made: AwareDatetime
     source: str
     target: PlanTarget

@@ -16,6 +16,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     OperationsFile,
     PlanAction,
     PlanFile,
+    PlanKind,
     PlanOperation,
     PlanOptions,
     PlanTarget,
@@ -178,3 +179,120 @@ def test_files_elsewhere_are_refused(tmp_path, path: str) -> None:
     file = PlanFile(path=path, rows=1, sha256=sha256(tmp_path / "x.parquet"))
     with pytest.raises(ConfigError, match=r"is no file in .*the plan was altered"):
         check_files(folder, [file])
+
+
+# -- plans for orphans
+
+LOST = f"CN=LostAndFound,{ROOT}"
+CONFIGURATION = f"CN=Configuration,{ROOT}"
+LOST_CONFIGURATION = f"CN=LostAndFoundConfig,{CONFIGURATION}"
+LINK = f"CN=a,CN=MsmqServices,CN=Services,{CONFIGURATION}"
+ALLOWED = {
+    "mSMQQueue": (f"CN=orders,{LOST}", rf"CN=orders,CN=msmq\0ACNF:1,{LOST}"),
+    "mSMQConfiguration": (f"CN=msmq,{LOST}", rf"CN=MSMQ\0acnf:1,{LOST}"),
+    "mSMQSettings": (
+        SETTINGS_DN,
+        f"CN=MSMQ Settings,CN=WEB01,{LOST_CONFIGURATION}",
+        rf"CN=MSMQ Settings\0ACNF:1,{LOST_CONFIGURATION}",
+    ),
+    "mSMQSiteLink": (LINK, f"CN=a,{LOST_CONFIGURATION}"),
+}
+
+
+def of_orphans(
+    folder: Path, *operations: PlanOperation, profile: str = "activedirectory", **counts: int
+) -> MigrationPlan:
+    plan = planned(folder, *operations, **counts)
+    target = plan.target.model_copy(update={"profile": profile})
+    return plan.model_copy(update={"kind": PlanKind.ORPHANS, "target": target})
+
+
+def role_of(ldap_class: str) -> str:
+    return EntryRole.SETTINGS if ldap_class == "mSMQSettings" else EntryRole.OBJECT
+
+
+def removal(dn: str, ldap_class: str) -> PlanOperation:
+    return operation(dn, ldap_class, role=role_of(ldap_class))
+
+
+def test_orphans_are_deleted_at_their_places(tmp_path) -> None:
+    some = [removal(dn, ldap_class) for ldap_class, dns in ALLOWED.items() for dn in dns]
+    counts = {"object_delete": 6, "settings_delete": 3}
+    check_operations(of_orphans(tmp_path, *some, deletes=9, **counts), tmp_path, 9)
+    for deletes, allowed in ((8, None), (9, 8)):  # settings objects count, too
+        plan = of_orphans(tmp_path, *some, deletes=deletes, **counts)
+        with pytest.raises(ConfigError, match="delete 9 objects, 8 are allowed"):
+            check_operations(plan, tmp_path, allowed)
+
+
+@pytest.mark.parametrize(
+    ("dn", "ldap_class"),
+    [
+        (QUEUE, "mSMQQueue"),
+        (f"CN=msmq,CN=WEB01,CN=Computers,{ROOT}", "mSMQConfiguration"),
+        (LOST, "mSMQQueue"),
+        (f"CN=WEB01,{LOST}", "mSMQConfiguration"),
+        (f"CN=orders,{LOST_CONFIGURATION}", "mSMQQueue"),
+        ("CN=orders,CN=LostAndFound,DC=other,DC=org", "mSMQQueue"),
+        (f"CN=NTDS Settings,CN=DC1,{LOST_CONFIGURATION}", "mSMQSettings"),
+        (f"CN=MSMQ Settings,CN=WEB01,CN=Services,{CONFIGURATION}", "mSMQSettings"),
+        (f"CN=MSMQ Settings,{LOST}", "mSMQSettings"),
+        (f"CN=MsmqServices,CN=Services,{CONFIGURATION}", "mSMQSiteLink"),
+        (f"CN=a,CN=b,CN=MsmqServices,CN=Services,{CONFIGURATION}", "mSMQSiteLink"),
+        (f"CN=WEB01,CN=Servers,CN=Berlin,CN=Sites,{CONFIGURATION}", "server"),
+        (f"CN=WEB01,{LOST_CONFIGURATION}", "server"),
+        (f"CN=WEB01,{LOST}", "computer"),
+        (f"CN=Berlin,{LOST_CONFIGURATION}", "site"),
+        (f"CN=MsmqServices,CN=Services,{CONFIGURATION}", "mSMQEnterpriseSettings"),
+    ],
+)
+def test_a_plan_for_orphans_deletes_nothing_else(tmp_path, dn: str, ldap_class: str) -> None:
+    plan = of_orphans(tmp_path, removal(dn, ldap_class), object_delete=1)
+    with pytest.raises(ConfigError, match="no removal of orphans does that; the plan was altered"):
+        check_operations(plan, tmp_path)
+
+
+@pytest.mark.parametrize("profile", ["activedirectory", "openldap", "another"])
+@pytest.mark.parametrize("action", [PlanAction.ADD, MODIFY, "rename"])
+def test_a_plan_for_orphans_only_deletes(tmp_path, action: str, profile: str) -> None:
+    for ldap_class, dns in ALLOWED.items():
+        some = replace(removal(dns[0], ldap_class), action=action)
+        plan = of_orphans(tmp_path, some, profile=profile, **{f"{some.role}_{action}": 1})
+        with pytest.raises(ConfigError, match="no removal of orphans does that"):
+            check_operations(plan, tmp_path)
+
+
+def test_without_rules_for_parents_orphans_can_be_anywhere(tmp_path) -> None:
+    """OpenLDAP: below any entry of the domain, or of the configuration; names count as well."""
+    fine = [
+        removal(f"CN=orders,OU=old,{ROOT}", "mSMQQueue"),
+        removal(f"CN=msmq,OU=old,{ROOT}", "mSMQConfiguration"),
+        operation(
+            f"CN=MSMQ Settings,CN=a,{CONFIGURATION}",
+            "mSMQSettings",
+            role=EntryRole.SETTINGS,
+        ),
+        removal(f"CN=x,CN=Services,{CONFIGURATION}", "mSMQSiteLink"),
+    ]
+    counts = {"object_delete": 3, "settings_delete": 1}
+    check_operations(of_orphans(tmp_path, *fine, profile="openldap", deletes=4, **counts), tmp_path)
+    for dn, ldap_class in (
+        (f"CN=WEB01,OU=old,{ROOT}", "mSMQConfiguration"),
+        (f"CN=orders,{CONFIGURATION}", "mSMQQueue"),
+        ("CN=orders,DC=other,DC=org", "mSMQQueue"),
+        (f"CN=x,OU=old,{ROOT}", "mSMQSiteLink"),
+    ):
+        plan = of_orphans(tmp_path, removal(dn, ldap_class), profile="openldap", object_delete=1)
+        with pytest.raises(ConfigError, match="no removal of orphans does that"):
+            check_operations(plan, tmp_path)
+
+
+def test_the_kind_of_a_plan_is_what_its_operations_are_checked_by(tmp_path) -> None:
+    """A plan for orphans that calls itself a migration cannot delete in lost places, and the reverse."""
+    plan = of_orphans(tmp_path, removal(f"CN=orders,{LOST}", "mSMQQueue"), object_delete=1)
+    with pytest.raises(ConfigError, match="no migration does that"):
+        check_operations(plan.model_copy(update={"kind": PlanKind.MIGRATION}), tmp_path)
+    plan = planned(tmp_path, operation(QUEUE, "mSMQQueue", MODIFY), object_modify=1)
+    check_operations(plan, tmp_path)
+    with pytest.raises(ConfigError, match="no removal of orphans does that"):
+        check_operations(plan.model_copy(update={"kind": PlanKind.ORPHANS}), tmp_path)
