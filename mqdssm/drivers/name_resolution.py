@@ -8,7 +8,8 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Address, IPv6Address
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
@@ -25,9 +26,9 @@ from mqdssm.model.socket_addresses import SocketAddress
 log: Final = logging.getLogger(__name__)
 
 BELIEVED_S: Final = 60.0
-"""Seconds for which an answer is used: a machine with a new address is found within a minute."""
+"""Seconds for which an answer of the directory is used: a renamed machine is found within a minute."""
 UNKNOWN_S: Final = 5.0
-"""Seconds for which nothing is looked up after a failure: the time between two attempts to connect."""
+"""Seconds for which the directory is not asked after a failure: the time between two attempts to connect."""
 ANSWERS_MAX: Final = 1000
 """Maximum number of cached answers; the oldest ones are dropped."""
 
@@ -93,7 +94,8 @@ class NameResolver:
     """Resolver of the addresses in format names; thread-safe.
 
     The hosts of the configuration come first. Then a machine's DNS name in the directory counts, then the
-    name itself in DNS. In an outage of the directory an old answer is used (decision T41).
+    name itself. In an outage of the directory an old answer is used (decision T41). DNS is asked each time:
+    a machine may have a new address (decision T141).
 
     Args:
         hosts: socket addresses by machine name in any case, DNS name, QueueManager.Identifier or IP address.
@@ -139,7 +141,13 @@ class NameResolver:
             self._remember(key, answer, now + lasts_s)
         if isinstance(answer, str):
             raise TransportError(answer)
-        return answer
+        for host in answer:
+            if addresses := _ask_dns(host):
+                return addresses
+        names = ", ".join(dict.fromkeys(host.host for host in answer)) or str(address)
+        raise TransportError(
+            f"DNS has no address of {names}: add one there, or to the hosts of the configuration"
+        )
 
     def add_host(self, address: Address, host: SocketAddress) -> None:
         """Set the socket address of a machine, as if the configuration had it."""
@@ -148,7 +156,7 @@ class NameResolver:
             self._answers.pop(_key(address), None)
 
     def forget(self, address: Address) -> None:
-        """Look the machine up anew next time: it was not reached at its address."""
+        """Ask the directory anew next time: the machine was not reached."""
         with self._lock:
             until, answer = self._answers.get(_key(address), (0.0, None))
             if answer is not None:
@@ -162,6 +170,11 @@ class NameResolver:
                 self._answers.popitem(last=False)
 
     def _look_up(self, address: Address) -> tuple[SocketAddress, ...]:
+        """Return the socket addresses of a machine, with IP addresses or names for DNS.
+
+        Raises:
+            TransportError: no machine has the identifier.
+        """
         if address in self._hosts:
             return (self._hosts[address],)
         if isinstance(address, IPv4Address | IPv6Address):
@@ -179,30 +192,27 @@ class NameResolver:
         for candidate in (*candidates, identifier):  # a machine that was renamed keeps its identifier
             if candidate is not None and _key(candidate) in self._hosts:
                 return (self._hosts[_key(candidate)],)
-        for name in candidates:
-            if addresses := _ask_dns(name, self._port):
-                return addresses
-        names_text = ", ".join(dict.fromkeys(candidates)) or str(address)
-        raise TransportError(
-            f"DNS has no address of {names_text}: add one there, or to the hosts of the configuration"
-        )
+        return tuple(SocketAddress(name, self._port) for name in candidates)
 
 
 _Answer = tuple[SocketAddress, ...] | str
-"""Socket addresses, or why there are none."""
+"""Socket addresses with IP addresses or names for DNS, or why there are none."""
 
 
 def _key(address: Address) -> Address:
     return address.casefold() if isinstance(address, str) else address
 
 
-def _ask_dns(name: str, port: int) -> tuple[SocketAddress, ...]:
-    """Return the addresses of a name in DNS, without duplicates.
+def _ask_dns(host: SocketAddress) -> tuple[SocketAddress, ...]:
+    """Return the socket addresses of a host, without duplicates.
 
-    The result is empty if there are none.
+    The result is the host itself if it has an IP address, and empty if DNS does not have its name.
     """
+    with suppress(ValueError):
+        ip_address(host.host)
+        return (host,)
     try:
-        rows = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        rows = socket.getaddrinfo(host.host, host.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # a label that is empty or too long is no DNS name
         return ()
-    return tuple(dict.fromkeys(SocketAddress(str(row[4][0]), port) for row in rows))
+    return tuple(dict.fromkeys(SocketAddress(str(row[4][0]), host.port) for row in rows))

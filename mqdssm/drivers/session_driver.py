@@ -19,6 +19,7 @@ from typing import Final
 from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.outbox import Outbox
 from mqdssm.drivers.outgoing import QueuedMessage
+from mqdssm.drivers.peer_recognition import PeerRecognition
 from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.threads import EventCounts, WarningLimit
@@ -31,14 +32,15 @@ from mqdssm.errors import TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.packet_messages import UnsupportedPacketError, message_of, packet_of
 from mqdssm.model.packets import Packet, SessionHeader, UserPacket
+from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import DeliveryGuarantee, Message, MessageClass
 from mqdssm.wire.message_packets import MessageEncoder
 from mqdssm.wire.mqqb import encode_packet
 
 log: Final = logging.getLogger(__name__)
 
-CONNECT_S: Final = 10.0
-"""Seconds for one attempt to connect to one socket address."""
+CONNECT_S: Final = 5.0
+"""Seconds for one attempt to connect to one socket address: two repeated SYN segments, after 1 and 3 s."""
 SOCKET_ADDRESSES_MAX: Final = 4
 """Socket addresses of one machine that an attempt tries."""
 BATCH_PACKETS: Final = 64
@@ -372,9 +374,12 @@ class NeighborSession(SessionDriver):
     Args:
         context: what all sessions share.
         outbox: messages for the neighbour.
+        peer_hosts: returns the IP addresses of the peers whose sessions are open.
     """
 
-    def __init__(self, context: SessionContext, outbox: Outbox) -> None:
+    def __init__(
+        self, context: SessionContext, outbox: Outbox, peer_hosts: Callable[[], frozenset[str]]
+    ) -> None:
         address = outbox.address
         self._destination: Final = address if isinstance(address, Guid) else NULL_GUID
         session = MessageSession.initiate(context.settings, chance=random, destination=self._destination)
@@ -385,7 +390,11 @@ class NeighborSession(SessionDriver):
         self._packets: Final[dict[int, bytes]] = {}  # of messages that the session has yet to transmit
         self._connecting: asyncio.Task[None] | None = None
         self._problem = ""
-        self._hosts: frozenset[str] = frozenset()  # of the last attempt
+        self._hosts: frozenset[str] = frozenset()  # of the last look-up
+        self._host = ""  # of the connection, or of the last attempt
+        self._identifiers = (address,) if isinstance(address, Guid) else ()  # the last two of the peer
+        self._peer_hosts: Final = peer_hosts
+        self._recognition: Final = PeerRecognition(self._look_up_hosts, self._recognize)
         self._is_pumping = False
         self._is_stopping = False
         self._performers.update(
@@ -394,6 +403,7 @@ class NeighborSession(SessionDriver):
                 do.TransmitMessage: self._transmit,
                 do.MessagesAcknowledged: self._confirm,
                 do.MessagesReturned: self._take_back,
+                do.SessionOpened: self._opened,
             }
         )
 
@@ -431,15 +441,27 @@ class NeighborSession(SessionDriver):
         self.pump()
 
     def hear(self, host: str, identifier: Guid) -> None:
-        """Connect soon if this neighbour has opened a session (decision T70).
+        """Connect soon if this neighbour has opened a session, even from a new address.
+
+        See the decisions T70 and T141.
 
         Args:
             host: IP address of the peer.
             identifier: QueueManager.Identifier that the peer claims.
         """
-        is_same = host in self._hosts or self.outbox.address == identifier
-        if is_same and self.session.state is SessionState.WAITING_RECONNECT:
+        state, is_known = self.session.state, identifier in self._identifiers
+        is_waiting = state is SessionState.WAITING_RECONNECT
+        if is_waiting and (is_known or host in self._hosts):
             self.take(do.NeighborHeard())
+        elif is_waiting or (
+            state is not SessionState.CLOSED and host != self._host and (is_known or not self.is_open)
+        ):
+            self._recognition.request()
+
+    def _recognize(self, hosts: frozenset[str]) -> None:
+        """Connect soon if a peer has opened a session from one of these addresses."""
+        if hosts & self._peer_hosts():
+            self.take(do.NeighborHeard(is_elsewhere=self._host not in hosts))
 
     def stop_sending(self) -> None:
         """Take no further messages from the queue manager."""
@@ -449,6 +471,7 @@ class NeighborSession(SessionDriver):
     def stop(self) -> None:
         """End the session ([MS-MQQB] 3.1.4.2)."""
         self._is_stopping = True
+        self._recognition.stop()
         if self._connecting is not None:
             self._connecting.cancel()
         super().stop()
@@ -520,6 +543,11 @@ class NeighborSession(SessionDriver):
             self._packets.pop(number, None)
         self._context.queue_manager.take_back([self._in_flight.pop(number) for number in action.numbers])
 
+    def _opened(self, action: do.SessionOpened) -> None:
+        self._context.counts.add("session opened")
+        if action.remote_identifier not in self._identifiers:
+            self._identifiers = (*self._identifiers[-1:], action.remote_identifier)
+
     def _connect(self, action: do.Connect) -> None:
         self._connecting = self._loop.create_task(self._try_to_connect(action.connection))
 
@@ -554,11 +582,9 @@ class NeighborSession(SessionDriver):
 
     async def _connect_to_any(self, number: int) -> None:
         context, address = self._context, self.outbox.address
-        executor = context.executor if self.outbox.is_own else context.stranger_executor
-        addresses = await self._loop.run_in_executor(executor, context.resolver.resolve, address)
-        self._hosts = frozenset(host for host, _port in addresses)
         failure: OSError | UnicodeError | None = None
-        for host, port in addresses[:SOCKET_ADDRESSES_MAX]:
+        for host, port in (await self._look_up())[:SOCKET_ADDRESSES_MAX]:
+            self._host = host
             try:
                 async with asyncio.timeout(CONNECT_S):
                     await self._loop.create_connection(
@@ -570,3 +596,18 @@ class NeighborSession(SessionDriver):
                 return
         context.resolver.forget(address)
         raise failure or TransportError(f"{address} has no socket address")
+
+    async def _look_up(self) -> tuple[SocketAddress, ...]:
+        """Return the socket addresses of the neighbour."""
+        context = self._context
+        executor = context.executor if self.outbox.is_own else context.stranger_executor
+        addresses = await self._loop.run_in_executor(executor, context.resolver.resolve, self.outbox.address)
+        self._hosts = frozenset(host for host, _port in addresses)
+        return addresses
+
+    async def _look_up_hosts(self) -> frozenset[str]:
+        """Return the IP addresses of the neighbour; none if they cannot be looked up."""
+        with suppress(OSError, TransportError):
+            await self._look_up()
+            return self._hosts
+        return frozenset()

@@ -321,6 +321,10 @@ class TcpNetwork:
         for neighbor in self._neighbors.values():
             neighbor.hear(host, identifier)
 
+    def _peer_hosts(self) -> frozenset[str]:
+        """Return the IP addresses of the peers whose sessions are open."""
+        return frozenset(host for session, host in self._accepted.items() if session.is_open)
+
     def _admit(self, session: AcceptedSession, host: str) -> bool:
         """Register an accepted connection.
 
@@ -361,7 +365,8 @@ class TcpNetwork:
             return  # removed meanwhile: the queue manager asks again
         neighbor = self._neighbors.get(outbox.address)
         if neighbor is None:
-            neighbor = self._neighbors[outbox.address] = NeighborSession(context, outbox)
+            neighbor = NeighborSession(context, outbox, self._peer_hosts)
+            self._neighbors[outbox.address] = neighbor
         neighbor.pump()
 
     def _sessions(self) -> list[SessionDriver]:

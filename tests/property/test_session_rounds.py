@@ -58,6 +58,10 @@ class Sessions(RuleBasedStateMachine):
     def cut(self):
         self.world.cut_connection()
 
+    @rule()
+    def hear(self):
+        self.world.hear_neighbour()
+
     @rule(name=st.sampled_from(NAMES))
     def crash(self, name):
         self.world.crash(name)

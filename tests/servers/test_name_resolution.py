@@ -1,5 +1,6 @@
 """Machines are found by name and identifier in a real directory, in the configured hosts, and in DNS."""
 
+import socket
 from ipaddress import ip_address
 from uuid import uuid4
 
@@ -120,6 +121,29 @@ def test_answers_and_failures_last_their_time(clock, web01, openldap_directory, 
         resolver.resolve(web01)
     clock.now += 1
     assert resolver.resolve(web01) == (HOST,)
+
+
+def test_a_name_is_asked_for_each_time(clock, monkeypatch):
+    """Decision T141: a machine may be back at another address. A configured host may have a name, too."""
+    known = {"web01": "10.0.0.1", "host01": "10.0.0.1"}
+
+    def ask(name, port, **_options):
+        if name not in known:
+            raise socket.gaierror("unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (known[name], port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    resolver = NameResolver({"web02": SocketAddress("host01", 1802)}, clock=clock)
+    assert resolver.resolve("web01") == (SocketAddress("10.0.0.1", 1801),)
+    assert resolver.resolve("web02") == (SocketAddress("10.0.0.1", 1802),)
+    known.update(web01="10.0.0.2", host01="10.0.0.2")
+    assert resolver.resolve("web01") == (SocketAddress("10.0.0.2", 1801),)
+    assert resolver.resolve("web02") == (SocketAddress("10.0.0.2", 1802),)
+    known.clear()
+    with pytest.raises(TransportError, match="DNS has no address of host01: add one there"):
+        resolver.resolve("web02")
+    known.update(host01="10.0.0.3")
+    assert resolver.resolve("web02") == (SocketAddress("10.0.0.3", 1802),)
 
 
 def test_an_outage_of_the_directory(clock, openldap_server, openldap_directory):

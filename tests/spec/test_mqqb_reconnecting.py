@@ -105,6 +105,40 @@ def test_a_neighbour_that_is_heard_later_is_connected_at_once():
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_an_attempt_at_an_old_address_ends_when_the_neighbour_is_heard_elsewhere():
+    """Decision T141."""
+    bench = new_initiator()
+    bench.step(do.MessagesWaiting())
+    delays(bench, 4)
+    bench.wait(3.0)
+    assert essential(bench.step(do.NeighborHeard())) == [], "the attempt goes on if the address is right"
+    actions = bench.step(do.NeighborHeard(is_elsewhere=True))
+    assert closing(actions) is do.CloseReason.MOVED
+    assert essential(bench.wait(1.9)) == []
+    assert essential(bench.wait(0.2)) == [do.Connect(connection=6)], "five seconds after the last attempt"
+    bench.step(do.NeighborHeard(is_elsewhere=True))
+    assert bench.due[SessionTimer.RETRY_CONNECT] == pytest.approx(bench.now + 4.9)
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_an_open_session_is_left_when_the_neighbour_is_heard_elsewhere():
+    """Decision T141: the peer at the old address would acknowledge nothing."""
+    bench = open_initiator()
+    bench.wait(30.0)
+    bench.send(1, 2)
+    assert essential(bench.step(do.NeighborHeard())) == []
+    actions = bench.step(do.NeighborHeard(is_elsewhere=True))
+    assert closing(actions) is do.CloseReason.MOVED
+    assert do.MessagesReturned(numbers=(1, 2)) in actions
+    assert essential(bench.wait(0.0)) == [do.Connect(connection=2)], "at once: the last attempt is old"
+    idle = open_initiator()
+    idle.send(1)
+    idle.acknowledge(1)
+    idle.step(do.NeighborHeard(is_elsewhere=True))
+    assert (idle.session.state, idle.due) == (SessionState.CLOSED, {})
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_an_acknowledgement_makes_attempts_frequent_again():
     bench = initiator()
     delays(bench, 3)

@@ -25,6 +25,8 @@ class CloseReason(StrEnum):
     """The queue manager stops (3.1.4.2)."""
     LOST = "connection lost"
     """The transport is disconnected, or could not be connected (3.1.7.3)."""
+    MOVED = "the neighbour has another address"
+    """Decision T141."""
     NOT_PINGED = "no positive ping response"
     """The neighbour would refuse a session, or does not answer (3.1.5.2.2)."""
     IDLE = "idle"
@@ -80,7 +82,13 @@ class NeighborHeard:
     """The neighbour has opened a session with us: it can be reached again.
 
     The next attempt to connect comes sooner (decision T70).
+
+    Attributes:
+        is_elsewhere: True if the address of the connection, or of the attempt to connect, is not one of the
+            neighbour's any more, as our own resolver says (decision T141).
     """
+
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

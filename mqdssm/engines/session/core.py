@@ -19,7 +19,7 @@ UPTIME_BITS: Final = 0xFFFF_FFFF
 """Mask of EstablishConnectionHeader.TimeStamp."""
 _UNREACHABLE: Final = frozenset({CloseReason.LOST, CloseReason.NOT_PINGED})
 """Reasons of which no connection is left that could be closed."""
-_QUIET: Final = _UNREACHABLE | {CloseReason.STOPPED, CloseReason.IDLE}
+_QUIET: Final = _UNREACHABLE | {CloseReason.STOPPED, CloseReason.IDLE, CloseReason.MOVED}
 """Reasons that call for nobody's attention."""
 
 
@@ -39,6 +39,7 @@ class SessionCore:
         actions: of the current step.
         connection: number of the current or the last connection.
         has_waiting: True if messages wait for a session.
+        attempted_at: time of the last attempt to connect, in monotonic seconds.
         remote_identifier: RemoteQMGuid, as the peer claims.
     """
 
@@ -66,7 +67,7 @@ class SessionCore:
         self.is_stopped = False
         self.has_waiting = False
         self.failures = 0
-        self.closed_at = float("-inf")
+        self.attempted_at = float("-inf")
         self.initialize()
 
     def initialize(self) -> None:
@@ -86,6 +87,7 @@ class SessionCore:
     def connect(self) -> None:
         """Connect to the neighbour ([MS-MQQB] 3.1.5.2)."""
         self.connection += 1
+        self.attempted_at = self.now
         self.has_connection = True
         self.state = SessionState.CONNECTING
         self.start(SessionTimer.INITIALIZATION, self.settings.initialization_s)
@@ -94,7 +96,6 @@ class SessionCore:
 
     def close(self, reason: CloseReason, detail: str = "") -> None:
         """Close the session ([MS-MQQB] 3.1.5.9)."""
-        self.closed_at = self.now
         self.actions += self.timers.stop_all()
         if self.has_connection or reason in _UNREACHABLE:
             self.actions.append(

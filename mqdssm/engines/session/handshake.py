@@ -92,10 +92,17 @@ def on_retry_timer(session: SessionCore) -> None:
         session.connect()
 
 
+def on_neighbor_moved(session: SessionCore, event: do.NeighborHeard) -> None:
+    """Leave an address that the neighbour does not have any more (decision T141)."""
+    if event.is_elsewhere:
+        session.close(CloseReason.MOVED)
+    on_neighbor_heard(session, event)
+
+
 def on_neighbor_heard(session: SessionCore, _event: do.NeighborHeard) -> None:
     """Connect as after a first failure: the neighbour works again (decision T70)."""
     session.failures = 0
-    wait_s = max(session.closed_at + session.settings.retry_connect_s - session.now, 0.0)
+    wait_s = max(session.attempted_at + session.settings.retry_connect_s - session.now, 0.0)
     due = session.timers.due(SessionTimer.RETRY_CONNECT)
     if due is not None and session.now + wait_s < due:
         session.start(SessionTimer.RETRY_CONNECT, wait_s)

@@ -31,6 +31,8 @@ _NOT_OPEN: Final = _ALL - {SessionState.OPEN}
 _NOT_CLOSED: Final = _ALL - {SessionState.CLOSED}
 _CONNECTED: Final = _ALL - {SessionState.CLOSED, SessionState.PINGING, SessionState.WAITING_RECONNECT}
 """States with a connection, or with an attempt to connect."""
+_INITIATED: Final = _CONNECTED - {SessionState.WAITING_EC, SessionState.WAITING_CP}
+"""The same, of an initiator."""
 
 
 class MessageSession:
@@ -245,6 +247,7 @@ _HANDLERS: Final[Mapping[tuple[SessionState, type], Handler]] = {
     (SessionState.OPEN, do.MessageStored):                      transfer.on_stored,  # 3.1.5.8.7
     (SessionState.OPEN, do.SendMessage):                        transfer.on_send,  # 3.1.7.1
     **dict.fromkeys(_rows(do.SendMessage, _NOT_OPEN), transfer.on_send_closed),
+    **dict.fromkeys(_rows(do.NeighborHeard, _INITIATED), handshake.on_neighbor_moved),  # decision T141
     **dict.fromkeys(_rows(do.MessagesWaiting, _NOT_CLOSED), handshake.on_waiting),
     **dict.fromkeys(_rows(do.NothingWaiting, _ALL), handshake.on_nothing_waiting),
     **dict.fromkeys(_rows(TimerFired, _ALL), _on_timer),  # 3.1.6

@@ -48,12 +48,14 @@ class TcpMachines:
         self._folder = folder
         self._closing = ExitStack()
 
-    def add(self, name: str, *, settings: TcpSettings = QUICK, **limits: Any) -> LocalQueueManager:
+    def add(
+        self, name: str, *, settings: TcpSettings = QUICK, host: str = "127.0.0.1", **limits: Any
+    ) -> LocalQueueManager:
         """Start a queue manager; the others know it by name and identifier."""
         settings = replace(settings, **limits)
         store = self._closing.enter_context(closing(MessageStore(self._folder / f"{name}.sqlite")))
         network = TcpNetwork(
-            SocketAddress("127.0.0.1", 0),
+            SocketAddress(host, 0),
             self._folder / f"{name}.numbers",
             LiveResolver(self.hosts),
             store=store,

@@ -41,17 +41,26 @@ class RawClient:
         except ConnectionResetError:
             return True
 
-    def establish(self, server: bytes = bytes(16)) -> bytes:
-        body = OWN + server + struct.pack("<IHH", 1234, 0x0310, 0) + bytes(512)
+    def establish(self, server: bytes = bytes(16), own: bytes = OWN) -> bytes:
+        body = own + server + struct.pack("<IHH", 1234, 0x0310, 0) + bytes(512)
         self.send(packet(0x0B, struct.pack("<HH", 0, 2) + body))
         return self.read()
 
-    def open(self) -> None:
-        assert self.establish()[16:20] == struct.pack("<HH", 0, 2)
+    def open(self, own: bytes = OWN) -> None:
+        assert self.establish(own=own)[16:20] == struct.pack("<HH", 0, 2)
         self.send(packet(0x0B, struct.pack("<HHIIHH", 0, 3, 500, 20_000, 0, 64)))
         reply = self.read()
         assert reply[18:20] == b"\x03\0"
         assert struct.unpack_from("<II", reply, 20) == (500, 20_000)
+
+
+def accept(connection: socket.socket, own: bytes) -> RawClient:
+    """Open the session of an initiator that has connected; it is answered and then ignored."""
+    peer = RawClient(connection)
+    request = peer.read()
+    peer.send(request[:36] + own + request[52:])
+    peer.send(peer.read())
+    return peer
 
 
 def packet(flags: int, rest: bytes) -> bytes:

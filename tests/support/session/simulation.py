@@ -449,6 +449,13 @@ class SessionWorld:
         if self.connections:
             self.connections.pop(-self.chance.randint(1, min(4, len(self.connections)))).cut()
 
+    def hear_neighbour(self) -> None:
+        """Report to an initiator that its neighbour was heard, perhaps at another address."""
+        initiators = [driver for machine in self.machines.values() for driver in machine.drivers.values()]
+        if initiators:
+            event = do.NeighborHeard(is_elsewhere=self.chance.random() < 0.5)
+            self.chance.choice(initiators).handle(event)
+
     def crash(self, name: str) -> None:
         """Crash a machine's process, and start it again later."""
         machine = self.machines[name]
@@ -515,6 +522,7 @@ def simulate(seed: int, *, minutes: int = 10, messages: int = 150) -> SessionWor
         send = partial(world.send, source, destination, is_recoverable=is_recoverable)
         world.schedule(world.now + chance.random() * seconds, send)
     faults = [world.cut_connection] * chance.randint(0, 20)
+    faults += [world.hear_neighbour] * chance.randint(0, 20)
     faults += [lambda: world.crash(chance.choice(names))] * chance.randint(0, 3)
     for fault in faults:
         world.schedule(world.now + chance.random() * seconds, fault)

@@ -12,8 +12,9 @@ from dataclasses import replace
 import pytest
 from support.replication.queue_managers import guid_of, received, signed, wait_until
 from support.replication.tcp_machines import QUICK, CuttingProxy, TcpMachines
-from support.session.raw_client import BASE, SIGNATURE, RawClient, packet, user_packet
+from support.session.raw_client import BASE, SIGNATURE, RawClient, accept, packet, user_packet
 
+from mqdssm.drivers import peer_recognition
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.model.names import parse_format_name
@@ -46,12 +47,58 @@ def test_a_neighbour_that_starts_and_sends_is_connected_at_once(machines):
     left.open(REPLICATION)  # else the message of RIGHT comes back
     left.send(signed("LEFT", b"waiting"), RIGHT)
     counts = machines.networks["LEFT"].counts
-    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 6)
+    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 7)
     right = machines.add("RIGHT")
     inbox, before = right.open(REPLICATION), time.monotonic()
     right.send(signed("RIGHT", b"here"), replication_queue("LEFT"))
     assert received(inbox).body == b"waiting"
     assert time.monotonic() - before < 2.5
+
+
+def heard_from(stack: ExitStack, machines, host: str, identifier: bytes) -> None:
+    """Open a session with LEFT from an address, and keep it."""
+    here, there = (host, 0), machines.networks["LEFT"].address
+    connection = stack.enter_context(socket.create_connection(there, timeout=5, source_address=here))
+    RawClient(connection).open(identifier)
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_a_neighbour_that_is_back_at_another_address_is_connected_at_once(machines):
+    """Decision T141: the next attempt would follow three seconds later, and later ones after a minute."""
+    sessions = replace(QUICK.sessions, retry_connect_s=0.05, retry_connect_max_s=60.0)
+    left = machines.add("LEFT", sessions=sessions)
+    with socket.create_server(("127.0.0.5", 0)) as nobody:
+        machines.know("RIGHT", SocketAddress(*nobody.getsockname()))
+    left.send(signed("LEFT", b"waiting"), RIGHT)
+    counts = machines.networks["LEFT"].counts
+    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 7)
+    with ExitStack() as stack:
+        inbox, before = machines.add("RIGHT", host="127.0.0.6").open(REPLICATION), time.monotonic()
+        heard_from(stack, machines, "127.0.0.6", bytes(range(16)))
+        assert received(inbox).body == b"waiting"
+        assert time.monotonic() - before < 2.5
+
+
+@pytest.mark.spec("MS-MQQB 3.1.2.3")
+def test_a_session_with_an_old_address_ends_when_the_neighbour_comes_from_a_new_one(machines, monkeypatch):
+    """Decision T141: its peer would acknowledge nothing for twice 20 seconds. A claim alone ends nothing."""
+    monkeypatch.setattr(peer_recognition, "LOOK_UP_S", 0.1)
+    left, own = machines.add("LEFT"), bytes(guid_of("RIGHT"))
+    counts = machines.networks["LEFT"].counts
+    with ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.5", 0)))
+        machines.know("RIGHT", SocketAddress(*silent.getsockname()))
+        left.send(signed("LEFT", b"unanswered"), RIGHT)
+        accept(stack.enter_context(silent.accept()[0]), own)
+        for number in range(3):
+            heard_from(stack, machines, f"127.0.0.{7 + number}", own)
+            time.sleep(0.2)
+        assert not [what for what in counts.seen() if "closed" in what]
+        inbox, before = machines.add("RIGHT", host="127.0.0.6").open(REPLICATION), time.monotonic()
+        heard_from(stack, machines, "127.0.0.6", own)
+        assert received(inbox).body == b"unanswered"
+        assert time.monotonic() - before < 2.5
+    assert counts.seen()["session closed: the neighbour has another address"] == 1
 
 
 @pytest.mark.slow
