@@ -44,6 +44,7 @@ MODULES: Final = {
     "apply": "mqdssm.cli.migrate:apply_app",
     "migrate": "mqdssm.cli.migrate:migrate_app",
     "sync": "mqdssm.cli.sync",
+    "orphans": "mqdssm.cli.orphans",
     "compare-replicas": "mqdssm.cli.compare_replicas",
     "watch": "mqdssm.cli.watch.command",
     "decode": "mqdssm.cli.decode",

@@ -315,6 +315,18 @@ class Profile(ABC):
         """Return the controls that show deleted objects; none if the server has none."""
         return ()
 
+    def why_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: ARG002  a hook
+        """Return why objects may be hidden from the bound user; empty if none are.
+
+        Args:
+            session: of the user.
+            other_domains: objects of other domains of the forest matter, too.
+
+        Raises:
+            DirectoryError: the server cannot be asked.
+        """
+        return f"{self.title} does not tell whether its access rules hide objects from this user"
+
     def search_controls(self) -> "tuple[LdapControl, ...]":
         """Return the controls of every search that goes below its base."""
         return ()

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 ELEMENTS: Final = (Queue, QueueManager)
 """Types that can be restored."""
-_MARK: Final = "\nDEL:"
-"""Text in the name of a deleted object, before its GUID."""
 _ENDED: Final = ("objectGUID", "lastKnownParent", "msDS-LastKnownRDN", "isRecycled", "whenChanged")
 _EXTENSION: Final = "mSMQQueueNameExt"
 _STORED: Final = Access.CREATE | Access.WRITE
@@ -172,11 +170,11 @@ def _last_parent(entry: Entry) -> DN:
 def _last_name(entry: Entry) -> str:
     """Return the RDN that an entry had."""
     raw = entry.first("msDS-LastKnownRDN")
-    return entry.name.name.partition(_MARK)[0] if raw is None else raw.decode(errors="replace")
+    return entry.name.name.partition(places.DELETED_MARK)[0] if raw is None else raw.decode(errors="replace")
 
 
 def _is_deleted(dn: DN) -> bool:
-    return _MARK in dn.name
+    return places.DELETED_MARK in dn.name
 
 
 def _write_lost(context: Context, deleted: RestorableObject, saved: DirectoryObject) -> tuple[str, ...]:

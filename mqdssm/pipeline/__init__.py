@@ -4,6 +4,7 @@ export     objects of a directory as files and a manifest
 validate   rules over a directory, an export or MQIS tables, and their findings
 migrate    a plan from MQIS tables, and its application
 sync       a declaration of objects, compared with a directory, and its plan
+orphans    objects whose machine, site or parent is gone
 diff       comparison of two directories, exports or sets of MQIS tables
 inventory  lists of machines, queues, owners, permissions, orphans and clones
 exposure   machines by what makes them easy to attack, with a score

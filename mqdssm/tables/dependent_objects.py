@@ -16,6 +16,8 @@ from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, 
 
 SETTINGS_CLASS: Final = "mSMQSettings"
 SETTINGS_NAME: Final = "MSMQ Settings"
+ACCOUNT_DISABLED: Final = 0x2
+"""Bit of userAccountControl of a computer ([MS-ADTS] 2.2.16)."""
 
 
 class CopiedAttribute(NamedTuple):

@@ -31,6 +31,8 @@ _BASES: Final = {
 
 CONFLICT_MARK: Final = "\nCNF:"
 """Text before the GUID in the name of an object that Active Directory renamed: another one had the name."""
+DELETED_MARK: Final = "\nDEL:"
+"""Text before the GUID in the name of a deleted object of Active Directory ([MS-ADTS] 3.1.1.5.5)."""
 
 _BESIDE_SITES: Final = frozenset({"subnets", "inter-site transports"})
 """Names of other objects that Active Directory allows below CN=Sites."""

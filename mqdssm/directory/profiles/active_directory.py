@@ -45,6 +45,9 @@ OWNER_GROUP_DACL: Final = 7
 RDN_UNITS_MAX: Final = 64
 """UTF-16 units in the value of an RDN: rangeUpper of cn. Samba lets longer ones in, Windows does not."""
 
+_ADMINISTRATORS: Final = "S-1-5-32-544"
+_ENTERPRISE_ADMINS: Final = 519
+"""RID of the group in the root domain ([MS-DTYP] 2.4.2.4)."""
 _DESCRIPTOR: Final = "ntsecuritydescriptor"
 _GUID_HEURISTIC: Final = 10
 """Index of fSpecifyGUIDOnAdd in dSHeuristics, from 0 ([MS-ADTS] 6.1.1.2.4.1.2)."""
@@ -159,6 +162,16 @@ class ActiveDirectory(Profile):
         if any(name.lower() == _DESCRIPTOR for name in attributes):
             return (_sd_flags(OWNER_GROUP_DACL),)
         return ()
+
+    def why_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: D102  see Profile
+        token = [Sid.from_bytes(value) for value in session.get("", ["tokenGroups"]).all("tokenGroups")]
+        if any(sid.domain is not None and sid.rid == _ENTERPRISE_ADMINS for sid in token):
+            return ""
+        if other_domains:
+            return "objects of other domains may be hidden from this user, who is no Enterprise Admin"
+        if any(str(sid) == _ADMINISTRATORS for sid in token):
+            return ""
+        return "objects may be hidden from this user, who is not in Administrators"
 
     def search_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         # otherwise every search of a domain returns references to the configuration and to DNS

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import normalize
+from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 ATTRIBUTES: Final = ("operatingSystem", "operatingSystemVersion", "lastLogonTimestamp", "userAccountControl")
 LOGON_DAYS: Final = 14
 """Active Directory renews lastLogonTimestamp only after this time ([MS-ADA2] msDS-LogonTimeSyncInterval)."""
-_ACCOUNT_DISABLED: Final = 0x2  # [MS-ADTS] 2.2.16
 _FIRST: Final = datetime(1601, 1, 1, tzinfo=UTC)
 
 
@@ -67,7 +67,7 @@ def _facts(entry: "Entry") -> ComputerFacts:
         system=_text(entry, "operatingSystem"),
         version=_text(entry, "operatingSystemVersion"),
         last_logon=moment_of(_number(entry, "lastLogonTimestamp")),
-        is_disabled=None if control is None else bool(control & _ACCOUNT_DISABLED),
+        is_disabled=None if control is None else bool(control & ACCOUNT_DISABLED),
     )
 
 

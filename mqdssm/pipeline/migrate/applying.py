@@ -9,7 +9,7 @@ Migration in one step: make a plan and apply it, with one session of Spark.
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ from mqdssm.pipeline.migrate.apply_work import (
     FileDone,
     disk_errors_told,
 )
+from mqdssm.pipeline.migrate.orphan_plan import check_orphans
 from mqdssm.pipeline.migrate.places import (
     ReferencedPlaces,
     look_up,
@@ -43,7 +44,14 @@ from mqdssm.pipeline.migrate.places import (
     write_guid_map,
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
-from mqdssm.pipeline.migrate.plan_file import PLAN_NAME, Level, MigrationPlan, read_operations
+from mqdssm.pipeline.migrate.plan_file import (
+    PLAN_NAME,
+    EntryRole,
+    Level,
+    MigrationPlan,
+    PlanKind,
+    read_operations,
+)
 from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.progress import LineCounter, Watch, WorkerProgress, counted, tell
 from mqdssm.pipeline.migrate.report import (
@@ -194,6 +202,9 @@ def apply_plan(
             ):
                 session = directory.session
                 check_target(plan, session)
+                if plan.kind is PlanKind.ORPHANS:
+                    tell(watch, "searching the orphans again")
+                    check_orphans(plan, folder, session)
                 at = access.at(session.server_url or access.urls[0])
                 with runs_on.runner("mqdssm apply", [folder / PLAN_NAME]) as runner:
                     workers_access, kind = at.for_executors(runs_on.on), runs_on.kind.value
@@ -211,6 +222,8 @@ def refuse(plan: MigrationPlan, options: ApplyOptions) -> None:
     if not plan.target.urls:
         raise ConfigError("the plan was made without a directory, for LDIF alone: plan again with one")
     deletes = sum(plan.deletes.values())
+    if options.allow_deletes is None and plan.kind is PlanKind.ORPHANS:
+        raise ConfigError(f"the plan deletes {deletes} objects: allow them with --allow-deletes {deletes}")
     if options.allow_deletes is not None and deletes > options.allow_deletes:
         raise ConfigError(
             f"the plan deletes {deletes} objects, {options.allow_deletes} are allowed (--allow-deletes)"
@@ -428,7 +441,7 @@ class Applying:
             verified=bool(self._verified) or (self.options.verify and not self._stopped),
             stopped=self._stopped,
             tables=tables_of(self.plan, self._done, self._verified, self._left, self._changing(lost)),
-            deleted=operations["object deleted"],
+            deleted=self._deleted(operations),
             not_deleted=rows.count(0),
             operations=dict(sorted(operations.items())),
             refused_count=len(refused),
@@ -445,6 +458,15 @@ class Applying:
         report.write(self.folder)
         state.model_copy(update={"ended": ended}).write(self.folder)
         return report
+
+    def _deleted(self, operations: Mapping[str, int]) -> int:
+        """Return the number of deleted objects.
+
+        A settings object counts only in a plan for orphans.
+        """
+        is_for_orphans = self.plan.kind is PlanKind.ORPHANS
+        roles = (EntryRole.OBJECT, EntryRole.SETTINGS) if is_for_orphans else (EntryRole.OBJECT,)
+        return sum(operations.get(f"{role} {Effect.DELETED}", 0) for role in roles)
 
     def _changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
         """Return the rows that lost an equal entry and have other operations.

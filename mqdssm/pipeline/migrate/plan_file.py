@@ -89,6 +89,7 @@ class PlanOptions(Document):
         create_computers: make the computers of machines that the target lacks.
         sid_map: SHA-256 of the map of SIDs, if one was given.
         mapping: SHA-256 of the mapping file, if one was given.
+        reads_everything: of a plan for orphans: the user states that no object is hidden.
     """
 
     on_conflict: Policy = "fail"
@@ -96,6 +97,7 @@ class PlanOptions(Document):
     create_computers: bool = False
     sid_map: str | None = None
     mapping: str | None = None
+    reads_everything: bool = False
 
 
 class PlanKind(StrEnum):

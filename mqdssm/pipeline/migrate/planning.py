@@ -438,6 +438,14 @@ def prepared(to: Path) -> Path:
     return to.resolve()
 
 
+def remove_plan(folder: Path, *, keep_folder: bool) -> None:
+    """Remove the files of an unused plan, and its folder unless that is kept."""
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not keep_folder:
+        folder.rmdir()
+
+
 @contextmanager
 def _told(folder: Path) -> Iterator[None]:
     """Turn errors of the disk into `ConfigError`."""

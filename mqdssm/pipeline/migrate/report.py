@@ -171,6 +171,9 @@ class MigrationReport(Document):
     @property
     def last_line(self) -> str:
         """Totals in one line, for people."""
+        if not self.tables:  # a plan without a source, as for orphans
+            words = [f"{self.deleted} deleted"]
+            return ", ".join([*words, *([f"{self.not_deleted} not deleted"] if self.not_deleted else [])])
         total = self.total
         parts = [f"{total['read']} read", f"{total['written']} written", f"{total['equal']} equal"]
         parts += [f"{total[name]} {name}" for name in ("skipped", "left") if total[name]]

@@ -15,7 +15,7 @@ from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.outcome import WORK_NAME
-from mqdssm.pipeline.migrate.planning import prepared
+from mqdssm.pipeline.migrate.planning import prepared, remove_plan
 from mqdssm.pipeline.migrate.progress import Watch, tell
 from mqdssm.pipeline.sync.declaration import Declaration, load_declaration
 from mqdssm.pipeline.sync.planning import Compared, SyncPlanner
@@ -100,7 +100,7 @@ def sync(
     compared = compare(folder)
     refused = compared.plan.refused
     if refused is not None or not compared.plan.levels:
-        _remove(folder, keep_folder=not is_new)
+        remove_plan(folder, keep_folder=not is_new)
         if refused is not None and not check:
             raise ConfigError(f"nothing was changed: {refused}")
         return SyncResult(differences=compared.differences, plan=compared.plan, folder=None, report=None)
@@ -140,15 +140,7 @@ def _compare(
             with folder_errors(f"the plan in {folder} cannot be written"):
                 compared = planner.run()
         except BaseException:
-            _remove(folder, keep_folder=not is_new)
+            remove_plan(folder, keep_folder=not is_new)
             raise
         shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
     return compared
-
-
-def _remove(folder: Path, *, keep_folder: bool) -> None:
-    """Remove the files of a plan without operations."""
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if not keep_folder:
-        folder.rmdir()

@@ -1,0 +1,1 @@
+"""Enterprises with orphans."""
