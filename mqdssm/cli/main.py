@@ -45,6 +45,7 @@ MODULES: Final = {
     "migrate": "mqdssm.cli.migrate:migrate_app",
     "sync": "mqdssm.cli.sync",
     "orphans": "mqdssm.cli.orphans",
+    "replace-server": "mqdssm.cli.replace_server",
     "compare-replicas": "mqdssm.cli.compare_replicas",
     "watch": "mqdssm.cli.watch.command",
     "decode": "mqdssm.cli.decode",

@@ -14,7 +14,7 @@ from mqdssm.directory.filters import And, Equal, any_of
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.responses import decode_controls, decode_deref
 from mqdssm.errors import ConfigError, DirectoryError, GenericDirectoryError
-from mqdssm.model.dn import DN, fold_case
+from mqdssm.model.dn import DN, domain_of, fold_case
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry
@@ -139,11 +139,7 @@ class Naming:
         """
         if dn.is_at_or_below(self.configuration):
             return None
-        rdns = dn.rdns
-        first = len(rdns)
-        while first and rdns[first - 1][0][0].lower() == "dc":
-            first -= 1
-        domain = DN(rdns[first:])
+        domain = domain_of(dn)
         return None if domain == self.default else domain
 
     def _is_reached(self, base: DN, dn: DN) -> bool:
@@ -213,6 +209,7 @@ class Profile(ABC):
         computer_account: the attribute with the name of a computer's account, which counts more than its cn.
         original_guid: the attribute that keeps a GUID that could not become the objectGUID (decision M37).
         original_guid_classes: the classes that have it.
+        follows_renames: references to an object by DN follow when it is renamed or moved.
         change_counter: an attribute that differs after every change of an object; None: there is none.
         asserted_version: an attribute that differs after every change of an entry, and that a change can
             assert ([RFC4528]); None: there is none.
@@ -244,6 +241,7 @@ class Profile(ABC):
     computer_account: ClassVar[str | None] = None
     original_guid: ClassVar[str | None] = None
     original_guid_classes: ClassVar[frozenset[str]] = frozenset()
+    follows_renames: ClassVar[bool] = False
     change_counter: ClassVar[str | None] = None
     asserted_version: ClassVar[str | None] = None
     split_key: ClassVar[str]

@@ -31,7 +31,6 @@ from mqdssm.directory.requests import (
     encode_add,
     encode_extended,
     encode_modify,
-    encode_modify_dn,
 )
 from mqdssm.directory.schema_check import check_msmq
 from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
@@ -467,32 +466,28 @@ class Session(Closeable):
         self._connect_if_needed()
         self._writing.delete(target)
 
-    def rename(self, dn: str | DN, new_rdn: str, new_parent: str | DN | None = None) -> None:
+    def rename(self, target: str | DN | Entry, new_rdn: str, new_parent: str | DN | None = None) -> None:
         """Rename an object, or move it below another parent.
 
         Args:
-            dn: the object.
+            target: as for `modify`.
             new_rdn: its new name, as ``CN=other`` (RFC 4514, escaped).
             new_parent: where it goes; None: it stays.
 
         Raises:
             ObjectNotFound: no such object, or no such parent.
             ObjectAlreadyExists: the new name is taken.
+            ObjectChanged: the object is not the one that was read.
             OutcomeUnknown: the answer was lost, and reading back did not work.
             ValueError: one of the names is no DN.
         """
-        name = str(dn)
+        name = name_of(target)
         superior = None if new_parent is None else str(new_parent)
         parent = DN.parse(superior) if superior is not None else DN.parse(name).parent
-        target = DN.parse(f"{new_rdn},{parent}")
+        new = DN.parse(f"{new_rdn},{parent}")
         self._writing.refuse_if_read_only("rename", name)
         self._connect_if_needed()
-        self._writing.send(
-            "rename",
-            name,
-            lambda number: encode_modify_dn(number, name, new_rdn, new_superior=superior),
-            lambda end, url: self._writing.was_renamed(name, target, end, url),
-        )
+        self._writing.rename(target, new, new_rdn, superior)
 
     def find_deleted(self, search_filter: LdapFilter, attributes: Sequence[str]) -> Iterator[Entry]:
         """Yield deleted objects of the domain that satisfy a filter.

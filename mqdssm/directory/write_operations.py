@@ -18,7 +18,7 @@ from mqdssm.directory.pool import Pool
 from mqdssm.directory.profile import Guard, never_shows_change
 from mqdssm.directory.read_operations import ReadOperations
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
-from mqdssm.directory.requests import ChangeType, Modification, encode_delete, encode_modify
+from mqdssm.directory.requests import ChangeType, Modification, encode_delete, encode_modify, encode_modify_dn
 from mqdssm.directory.responses import (
     ADD_RESPONSE,
     DELETE_RESPONSE,
@@ -170,6 +170,19 @@ class WriteOperations:
             name_of(target),
             lambda number: encode_delete(number, guard.name, guard.controls),
             lambda end, url: self.was_deleted(guard.name, end, url),
+            guard.shows_change,
+        )
+
+    def rename(self, target: str | DN | Entry, new: DN, new_rdn: str, superior: str | None) -> None:
+        """Rename an object; see `Session.rename`."""
+        name, guard = name_of(target), self._guard(target, ())
+        self.send(
+            "rename",
+            name,
+            lambda number: encode_modify_dn(
+                number, guard.name, new_rdn, new_superior=superior, controls=guard.controls
+            ),
+            lambda end, url: self.was_renamed(name, new, end, url),
             guard.shows_change,
         )
 

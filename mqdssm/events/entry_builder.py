@@ -292,13 +292,29 @@ class EntryBuilder:
             original: the queue manager's GUID, to which mSMQQMID refers.
             guid: its own objectGUID, where that is ours to choose; None: one that follows from its name.
         """
-        computer = manager.dn.parent.name
+        return self._settings(manager.dn.parent.name, manager.values, site, original, guid)
+
+    def settings_for(self, manager: Entry, original: UUID, site: str, computer: str) -> MadeEntry:
+        """Make the mSMQSettings entry of an existing queue manager, for another computer.
+
+        Args:
+            manager: the queue manager, with its roles.
+            original: its GUID, to which mSMQQMID refers.
+            site: name of the site.
+            computer: name of the computer.
+        """
+        roles = {copied.configuration: tuple(manager.all(copied.configuration)) for copied in COPIED}
+        return self._settings(computer, roles, site, original, None)
+
+    def _settings(
+        self, computer: str, roles: Values, site: str, original: UUID, guid: UUID | None
+    ) -> MadeEntry:
         dn = places.settings_dn(self._target.forest_root, site, computer)
         values = self._identity(SETTINGS_CLASS, dn, guid, derived=True)
         for copied in COPIED:
             if copied.configuration == "objectGUID":
                 values[copied.settings] = (GUID.dump(original),)
-            elif raws := manager.values.get(copied.configuration):
+            elif raws := roles.get(copied.configuration):
                 values[copied.settings] = raws
         entry = MadeEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
         (reference,) = REFERENCES[SETTINGS_CLASS].values()

@@ -238,6 +238,15 @@ def normalize(text: str) -> str:
     return DN.parse(text).normalized
 
 
+def domain_of(dn: DN) -> DN:
+    """Return the domain in Active Directory of a DN: its last components ``DC=``."""
+    rdns = dn.rdns
+    first = len(rdns)
+    while first and rdns[first - 1][0][0].lower() == "dc":
+        first -= 1
+    return DN(rdns[first:])
+
+
 def first_values(text: str, count: int) -> tuple[str, ...]:
     """Return the unescaped values of the first RDNs of a DN from a server; fast.
 

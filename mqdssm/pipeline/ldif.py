@@ -88,6 +88,12 @@ def replacement(dn: str, attributes: Attributes) -> bytes:
     return _text(lines)
 
 
+def modrdn(old: DN, new: DN) -> bytes:
+    """Return an LDIF record that moves an entry to another DN."""
+    lines = [("newrdn", str(DN((new.rdns[0],)))), ("deleteoldrdn", "1"), ("newsuperior", str(new.parent))]
+    return record(str(old), [(name, [value.encode()]) for name, value in lines], "modrdn")
+
+
 def _text(lines: Sequence[str]) -> bytes:
     return "\n".join([*lines, "", ""]).encode("ascii")
 

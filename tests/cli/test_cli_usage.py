@@ -13,7 +13,7 @@ def test_version(alone):
 COMMANDS = (
     *("demo", "sandbox", "schema", "doctor", "create", "read", "list", "write", "delete", "resolve"),
     *("export", "validate", "support-bundle", "discover", "discovery-server"),
-    *("send", "receive", "sync", "orphans", "topology", "restore"),
+    *("send", "receive", "sync", "orphans", "topology", "restore", "replace-server"),
 )
 
 

@@ -20,7 +20,8 @@ WITH_EXAMPLES = [
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples(page: Path, tmp_path: Path) -> None:
     with OpenLdapServer(durable=False) as server:
-        server.add_computer("web01")
+        for name in ("web01", "web02"):
+            server.add_computer(name)
         stand_ins = {
             "ldap://127.0.0.1:3890": server.url,
             '"…"': repr(server.password),

@@ -35,6 +35,7 @@ class Effect(StrEnum):
     """The object already has the wanted values: nothing was written."""
     UPDATED = "updated"
     DELETED = "deleted"
+    MOVED = "moved"
     CONFLICT = "conflict"
     """Another object has the name, or the object has changed: nothing was written."""
     REJECTED = "rejected"
@@ -43,7 +44,7 @@ class Effect(StrEnum):
     """The object to be changed or deleted does not exist."""
 
 
-DONE: Final = frozenset({Effect.ADDED, Effect.EQUAL, Effect.UPDATED, Effect.DELETED})
+DONE: Final = frozenset({Effect.ADDED, Effect.EQUAL, Effect.UPDATED, Effect.DELETED, Effect.MOVED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,7 @@ class ActiveDirectory(Profile):
     computer_account: ClassVar[str | None] = "sAMAccountName"
     original_guid: ClassVar[str | None] = "mSMQOwnerID"
     original_guid_classes: ClassVar[frozenset[str]] = ORIGINAL_GUID_CLASSES
+    follows_renames: ClassVar[bool] = True
     change_counter: ClassVar[str | None] = "uSNChanged"
     split_key: ClassVar[str] = "uSNCreated"
     computes_rights: ClassVar[bool] = True

@@ -21,7 +21,7 @@ from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.diff.destination import PLACE, Destination
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.ldif import record, replacement
+from mqdssm.pipeline.ldif import modrdn, record, replacement
 from mqdssm.tables.ldif import comment
 from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -212,7 +212,7 @@ class _Changes:
         new_entry = self._to.entry(difference.type, row)
         dn = self._moved(self._to.dn_of(difference) or new_entry.dn)
         if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
-            yield _move(dn, new_entry.dn)
+            yield modrdn(dn, new_entry.dn).decode("ascii")
             self._moves.append((dn, new_entry.dn))
             dn = new_entry.dn
         new_values: dict[str, Sequence[bytes]] = {}
@@ -286,11 +286,6 @@ def _comment(text: str) -> str:
 
 def _add(new_entry: "MadeEntry") -> str:
     return record(str(new_entry.dn), list(new_entry.complete().items()), "add").decode("ascii")
-
-
-def _move(old: DN, new: DN) -> str:
-    lines = [("newrdn", str(DN((new.rdns[0],)))), ("deleteoldrdn", "1"), ("newsuperior", str(new.parent))]
-    return record(str(old), [(name, [value.encode()]) for name, value in lines], "modrdn").decode("ascii")
 
 
 def _delete(dn: DN) -> str:

@@ -18,6 +18,7 @@ from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal, JournalLine, JournalWriter
+from mqdssm.pipeline.migrate.moves import perform_move
 from mqdssm.pipeline.migrate.places import ReferencedPlaces
 from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.pipeline.migrate.report import TargetRefusal
@@ -48,7 +49,7 @@ class Absent(NamedTuple):
 
         Returns None if the target holds the object nevertheless.
         """
-        if operation.action == PlanAction.DELETE or _is_there(operation, recorded):
+        if operation.action in {PlanAction.DELETE, PlanAction.MOVE} or _is_there(operation, recorded):
             return None
         is_object = operation.role == EntryRole.OBJECT
         row = (operation.table, operation.source_row) if is_object else None
@@ -147,6 +148,7 @@ class FileDone:
         stopped: there were too many errors.
         names: row_id -> DN of objects that were made with another DN than planned.
         absent: objects that do not exist, since the target refused them.
+        unmoved: objects that are still where they were, since the target refused to move them.
     """
 
     part: str
@@ -157,6 +159,7 @@ class FileDone:
     stopped: bool = False
     names: dict[int, str] = field(default_factory=dict)
     absent: list[Absent] = field(default_factory=list)
+    unmoved: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +298,8 @@ class _File:
                 continue  # the operation itself was refused
             elif not self._task.stage and (why := self._task.absences.reason(operation)):
                 self._record(operation, JournalLine(row, Effect.REJECTED, text=why), lines)
+            elif operation.action == PlanAction.MOVE:
+                self._record(operation, perform_move(self._session, operation), lines)
             else:
                 item = self._later(operation, before) if self._task.stage else self._item(operation)
                 if item is None:
@@ -372,6 +377,8 @@ class _File:
         self._done.effects[f"{operation.role} {recorded.effect}"] += 1
         if not recorded.is_done:
             self._done.refused.append(_refused(operation, recorded))
+            if operation.action == PlanAction.MOVE:
+                self._done.unmoved.append(operation.dn)
             if not self._task.stage and (absent := Absent.of(operation, recorded)) is not None:
                 self._done.absent.append(absent)
         elif recorded.dn is not None:

@@ -349,6 +349,8 @@ class Applying:
         self._done += results
         for result in results:
             self._left.update(result.left)
+        if unmoved := [dn for file in results for dn in file.unmoved]:
+            self._stopped = f"{', '.join(unmoved)} was not moved"  # all later operations depend on that
         if any(file.stopped for file in results):
             self._stopped = f"more than {self.options.max_errors} errors (--max-errors)"
 

@@ -15,9 +15,10 @@ from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, replacement, to_ad, to_openldap
+from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, modrdn, replacement, to_ad, to_openldap
 from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, referred_to
 from mqdssm.pipeline.migrate.plan_file import (
+    EntryRole,
     MigrationPlan,
     PlanAction,
     PlanOperation,
@@ -30,6 +31,8 @@ from mqdssm.tables.references import REFERENCES, ReferenceForm
 REFERENCES_FILE: Final = "7-references.ldif"
 CHANGES_FILE: Final = "8-changes.ldif"
 DELETES_FILE: Final = "9-deletes.ldif"
+ALL_FILE: Final = "changes.ldif"
+"""All operations of a plan with a move: it is neither an add nor the last change."""
 WAITING_FILE: Final = "waiting.jsonl"
 """References that cannot be written yet, as those by GUIDs that only the server will make."""
 
@@ -38,7 +41,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
     """Write the operations of a plan as LDIF for the tools of its target.
 
     Each level of adds has its own file: ``slapadd -q`` takes only these. Changes and deletions are for
-    ``ldapmodify`` of a running server; ``ldifde`` takes all files.
+    ``ldapmodify`` of a running server; ``ldifde`` takes all files. A plan with a move has one file for all.
 
     Args:
         plan: the plan.
@@ -80,6 +83,7 @@ class _Writer:
         self._to = to
         self._stack = stack
         self._places = places
+        self._has_moves = bool(plan.operations.get(f"{EntryRole.OBJECT} {PlanAction.MOVE}"))
         self._files: dict[str, IO[bytes]] = {}
         self.counts: dict[str, int] = {}
 
@@ -96,6 +100,8 @@ class _Writer:
                 changes = [*operation.values.items(), *later.items()]
                 if changes:
                     self._put(CHANGES_FILE, replacement(operation.dn, changes))
+            case PlanAction.MOVE:
+                self._put(CHANGES_FILE, modrdn(DN.parse(operation.dn), DN.parse(operation.dn_after)))
             case _:
                 lines = [*fold("dn", operation.dn), "changetype: delete", "", ""]
                 self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))
@@ -130,6 +136,7 @@ class _Writer:
         return {name: raws for name, raws in values.items() if raws}, unknown | elsewhere
 
     def _put(self, name: str, data: bytes) -> None:
+        name = ALL_FILE if self._has_moves and name != WAITING_FILE else name
         file = self._files.get(name)
         if file is None:
             opened = open(self._to / name, "xb", opener=partial(os.open, mode=0o600))  # noqa: SIM115  closed by the stack

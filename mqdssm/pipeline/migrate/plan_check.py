@@ -7,6 +7,7 @@ match it exactly. A plan may change only MSMQ objects and the entries that belon
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,11 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanAction,
     PlanFile,
     PlanKind,
+    PlanOperation,
     PlanTarget,
     read_operations,
 )
+from mqdssm.pipeline.migrate.replacement_check import ALLOWED_ACTIONS, find_foreign
 from mqdssm.pipeline.orphans import OrphanPlaces
 from mqdssm.tables import places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
@@ -96,6 +99,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
             "the plan was altered, plan again"
         )
     target.check_servers()
+    target.check_together(read_operations(folder / file.path) for file in plan.changes)
     deletes = sum(plan.deletes.values())
     objects = target.count_deletes(counts)
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
@@ -145,7 +149,7 @@ class _TargetPlaces:
     @staticmethod
     def of(plan: MigrationPlan) -> "_TargetPlaces":
         """Return the places for the kind of a plan."""
-        return (_OrphanTarget if plan.kind is PlanKind.ORPHANS else _TargetPlaces)(plan.target)
+        return _TARGETS.get(plan.kind, _TargetPlaces)(plan.target)
 
     def __init__(self, target: PlanTarget) -> None:
         self._root, self._configuration = DN.parse(target.root), DN.parse(target.configuration)
@@ -160,6 +164,15 @@ class _TargetPlaces:
         Operations are counted by role and action.
         """
         return counts.get(f"{EntryRole.OBJECT} {PlanAction.DELETE}", 0)
+
+    def check_together(self, files: Iterable[Iterable[PlanOperation]]) -> None:
+        """Refuse operations that do not belong together.
+
+        Operations of a migration are independent.
+
+        Raises:
+            ConfigError: there is one.
+        """
 
     def check_servers(self) -> None:
         """Refuse deletions of server objects whose settings objects stay.
@@ -246,3 +259,26 @@ class _OrphanTarget(_TargetPlaces):
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
         return self._places.allows(ldap_class, dn)
+
+
+class _ReplacementTarget(_TargetPlaces):
+    """Places of a moved queue manager, and of the objects that follow it."""
+
+    maker = "replacement"
+
+    def check_together(self, files: Iterable[Iterable[PlanOperation]]) -> None:
+        foreign = find_foreign(chain.from_iterable(files), self._root, self._configuration)
+        if foreign:
+            raise ConfigError(
+                f"the plan would {foreign}: no replacement does that; the plan was altered, plan again"
+            )
+
+    def _actions(self, ldap_class: str) -> frozenset[str]:
+        return ALLOWED_ACTIONS.get(ldap_class, frozenset())
+
+
+_TARGETS: Final[Mapping[PlanKind, type[_TargetPlaces]]] = {
+    PlanKind.ORPHANS: _OrphanTarget,
+    PlanKind.REPLACEMENT: _ReplacementTarget,
+}
+"""Kind of a plan -> places of its operations; other plans are those of migrations."""

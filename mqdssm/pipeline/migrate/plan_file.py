@@ -1,6 +1,6 @@
 """Files of a plan: ``plan.json``, and the Parquet files of its operations.
 
-Operations of a plan: adds, changes and deletions, as rows of Parquet files.
+Operations of a plan: adds, changes, moves and deletions, as rows of Parquet files.
 """
 
 from collections import Counter
@@ -105,6 +105,7 @@ class PlanKind(StrEnum):
 
     MIGRATION = "migration"
     ORPHANS = "orphans"
+    REPLACEMENT = "replacement"
 
 
 class TableCounts(Document):
@@ -251,8 +252,14 @@ class PlanAction(StrEnum):
 
     ADD = "add"
     MODIFY = "modify"
+    MOVE = "move"
     DELETE = "delete"
     EQUAL = "equal"
+
+
+PLACE: Final = "distinguishedName"
+PARENT_GUID: Final = "parentGUID"
+"""Attributes of a move: DN of the object, and objectGUID of the entry above ([MS-ADTS] 3.1.1.4.5.32)."""
 
 
 class EntryRole(StrEnum):
@@ -281,9 +288,10 @@ class PlanOperation:
         role: role of the entry for that object: the object itself, or a companion.
         guid: GUID of the object in the source (of a deletion: in the target); None for companions.
         dn: in the target.
-        action: `PlanAction.ADD`, `PlanAction.MODIFY`, `PlanAction.DELETE` or `PlanAction.EQUAL`.
+        action: one of `PlanAction`.
         ldap_class: structural class.
-        values: values that are written; an attribute without values is removed.
+        values: values that are written; an attribute without values is removed. Of a move the new `PLACE`
+            and `PARENT_GUID`.
         before: present values of the attributes that are written.
         same: values that the target has already.
         later: references that wait for their targets: attribute -> GUIDs of the source.
@@ -304,6 +312,11 @@ class PlanOperation:
     table: str = ""
     source_row: int = 0
     row_id: int = 0
+
+    @property
+    def dn_after(self) -> str:
+        """DN that the entry has after the operation."""
+        return self.values[PLACE][0].decode() if self.action == PlanAction.MOVE else self.dn
 
     def cells(self, row_id: int) -> dict[str, Any]:
         """Return the operation as a row of `OPERATIONS`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
 from mqdssm.directory.requests import new_entry
 from mqdssm.events.references import split_into_batches
-from mqdssm.model.dn import normalize
+from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.migrate.plan_file import Level, PlanAction, PlanOperation, Values, read_operations
 from mqdssm.tables import schema
@@ -30,6 +30,8 @@ _MADE_BY_SERVERS: Final = frozenset({"objectguid", "whencreated", "whenchanged",
 """Attributes that a domain controller refuses in an add."""
 _NEW: Final = "changetype: delete"
 """Line of a record that undoes an add."""
+_MOVED: Final = "changetype: modrdn"
+"""Line of a record that undoes a move."""
 _HEAD: Final = (
     "version: 1\n"
     "# mqdssm: undoes what was applied. Load: ldapmodify -c -f undo.ldif\n"
@@ -93,7 +95,7 @@ def keep_what_was_done(
         nonlocal count
         yield _HEAD
         for row, lines in read_undo(folder / WHOLE_NAME):
-            if row not in done_rows and not (row in partly and _NEW not in lines):
+            if row not in done_rows and not (row in partly and _NEW not in lines and _MOVED not in lines):
                 continue
             named = [*fold("dn", names[row]), *_without_dn(lines)] if row in names else lines
             count += 1
@@ -135,7 +137,7 @@ def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Va
 
 def _record(session: "Session", operation: PlanOperation, earlier: Values) -> Iterator[str]:
     """Yield the lines of the record that undoes an operation."""
-    lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn)]
+    lines = [f"{ROW}{operation.row_id}", *fold("dn", operation.dn_after)]
     if operation.action == PlanAction.ADD:
         lines.append(_NEW)
     elif operation.action == PlanAction.MODIFY:
@@ -143,6 +145,10 @@ def _record(session: "Session", operation: PlanOperation, earlier: Values) -> It
         if not before:
             return
         lines += ["changetype: modify", *_replacements(before)]
+    elif operation.action == PlanAction.MOVE:
+        old = DN.parse(operation.dn)
+        lines += [_MOVED, *fold("newrdn", str(DN((old.rdns[0],)))), "deleteoldrdn: 1"]
+        lines += fold("newsuperior", str(old.parent))
     elif operation.action == PlanAction.DELETE:
         lines += ["changetype: add", *_attributes(session, operation)]
     yield from (f"{line}\n" for line in lines)

@@ -102,14 +102,15 @@ class VerifyTask:
         expected = []
         for operation in batch:
             recorded = journal.get(operation.row_id)
-            dn = operation.dn if recorded is None or recorded.dn is None else recorded.dn
-            values = {**operation.same, **operation.values}
+            dn = operation.dn_after if recorded is None or recorded.dn is None else recorded.dn
+            is_moved = operation.action == PlanAction.MOVE
+            values = dict(operation.same if is_moved else {**operation.same, **operation.values})
             set_last = later.get(operation.row_id)
             if operation.later and set_last is not None and set_last.is_done:
                 references, _ = self.places.values(operation.ldap_class, operation.later)
                 unresolved = set_last.attributes  # references whose targets do not exist
                 values |= {name: raws for name, raws in references.items() if name not in unresolved}
-            guid = None if recorded is None else recorded.guid
+            guid = operation.guid if is_moved else None if recorded is None else recorded.guid
             expected.append(_Expected(operation, dn, values, guid))
         return expected
 
@@ -239,7 +240,9 @@ def _lost(
     operation = expected_row.operation
     differs: dict[str, dict[str, list[str]]] = {}
     if operation.action == PlanAction.DELETE:
-        reason = "" if entry is None else "it was deleted, and is there"
+        # a queue manager that was moved may have the place of a deleted one
+        has_other_guid = entry is not None and guid_of(entry.attributes) not in {None, operation.guid}
+        reason = "" if entry is None or has_other_guid else "it was deleted, and is there"
     elif entry is None:
         reason = "it is not there, or this user may not read it"
     else:
