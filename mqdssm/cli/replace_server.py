@@ -63,7 +63,10 @@ def _tell(run: CommandRun, planned: "Replacement", to: Path) -> None:
     rows = ((str(queue.guid), queue.old, queue.new) for queue in planned.queues)
     if output.sample(COLUMNS, rows):
         output.note(f"more than {SAMPLE_MAX}: all of them are in {to / PATHNAMES_NAME}")
-    for title, steps in (("Before", planned.before), ("After", planned.after)):
+    applying = (f"mqdssm apply {to}",) if planned.plan.levels else ()
+    for title, steps in (("Before", planned.before), ("Then", applying), ("After", planned.after)):
+        if not steps:
+            continue
         output.line("")
         output.line(f"{title}:")
         for number, step in enumerate(steps, 1):

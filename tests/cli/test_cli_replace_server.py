@@ -28,7 +28,9 @@ def test_plan_apply_and_check(cli, world, tmp_path):
     assert f"the plan is in {plan}; 'mqdssm apply {plan}' does it" in shown.stderr
     assert f"LDIF in {tmp_path / 'ldif'}, for ldapmodify -a or ldifde" in shown.stderr
     steps = (plan / "steps.md").read_text(encoding="utf-8")
-    for line in lines[before + 1 : after - 1] + lines[after + 1 : -2]:
+    then = lines.index("Then:")
+    assert lines[then + 1] == f"1. mqdssm apply {plan}"
+    for line in lines[before + 1 : then - 1] + lines[after + 1 : -2]:
         assert line in steps
     assert "changetype: modrdn" in (tmp_path / "ldif" / "changes.ldif").read_text()
     done = cli("apply", str(plan))

@@ -11,6 +11,8 @@ from mqdssm.errors import ConfigError, GenericDirectoryError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.migrate import apply_journal
 from mqdssm.pipeline.migrate.apply_journal import JournalLine, JournalWriter
+from mqdssm.pipeline.migrate.applying import apply_plan
+from mqdssm.testing import OpenLdapServer
 
 pytestmark = pytest.mark.server
 
@@ -204,8 +206,10 @@ def test_what_cannot_be_replaced(world: OldServer, tmp_path: Path) -> None:
     to = tmp_path / "plan"
     with pytest.raises(ConfigError, match=r"there is no computer nobody below .* has to join this domain"):
         world.plan(to, new="nobody")
-    with pytest.raises(ConfigError, match="there is no computer nobody"):
+    with pytest.raises(ConfigError, match=r"there is no computer nobody .* without domain and without"):
         world.plan(to, old="nobody")
+    with pytest.raises(ConfigError, match="give its name as in srv01, without domain"):
+        world.plan(to, new=f"{world.new}.example.com")
     with pytest.raises(ConfigError, match=f"the computer {world.new} has no queue manager"):
         world.plan(to, old=world.new, new=world.old)
     with pytest.raises(ConfigError, match=f"{world.other} has a queue manager with queues, as theirs"):
@@ -216,6 +220,46 @@ def test_what_cannot_be_replaced(world: OldServer, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"is a directory server .*: use 'mqdssm enterprise'"):
         world.plan(to)
     assert not to.exists()
+
+
+def test_another_domain_is_refused(openldap_server: OpenLdapServer, tmp_path: Path) -> None:
+    """OpenLDAP could move it there, but that is no domain of the same names."""
+    world = OldServer.make(openldap_server)
+    with world.connect() as directory:
+        root = directory.session.naming.root
+        child, name = root.child("DC", f"c{world.old}"), f"far{world.old}"
+        directory.session.add(child, {"objectClass": [b"domainDNS"]})
+        values = {"objectClass": [b"computer"], "sAMAccountName": [f"{name}$".encode()]}
+        directory.session.add(child.child("CN", name), values)
+    with pytest.raises(ConfigError, match="LDAP cannot move a queue manager to another domain"):
+        world.plan(tmp_path / "plan", new=name)
+    assert not (tmp_path / "plan").exists()
+
+
+def test_an_ordinary_user_moves_nothing(world: OldServer, tmp_path: Path) -> None:
+    user, password = world.server.add_user(f"u{world.old}")
+    world.plan(tmp_path / "plan")
+    before = world.entries()
+    login = {"user": user, "password": password, "ca_file": world.server.ca_file}
+    report = apply_plan(tmp_path / "plan", world.server.ldaps_url, engine="local", **login)
+    assert "was not moved" in str(report.stopped)
+    assert report.refused[0].code == 50  # insufficientAccessRights
+    after = world.entries()
+    own = next(dn for dn in before if f"u{world.old}" in dn)  # the server notes the log-in there
+    assert {dn: after[dn] for dn in after if dn != own} == {dn: before[dn] for dn in before if dn != own}
+
+
+def test_computers_without_guid(openldap_server: OpenLdapServer, tmp_path: Path) -> None:
+    """Those that were made by hand."""
+    world = OldServer.make(openldap_server)
+    with world.connect() as directory:
+        name = f"bare{world.old}"
+        values = {"objectClass": [b"computer"], "sAMAccountName": [f"{name}$".encode()]}
+        directory.session.add(world.computer(name), values)
+    planned = world.plan(tmp_path / "plan", new=name)
+    assert "a computer has no SID: rights of computer accounts stay as they are" in planned.notes
+    assert world.apply(tmp_path / "plan").is_fine
+    assert world.manager(name).identifier == world.guid
 
 
 def test_a_computer_that_keeps_its_name(world: OldServer, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from mqdssm.errors import (
     DirectoryError,
     GenericDirectoryError,
     ObjectAlreadyExists,
+    ObjectChanged,
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN
@@ -384,6 +385,18 @@ class TestRename:
             session.rename(f"CN=a,{place}", "CN=a", new_parent=f"CN=nowhere,{place}")
         with pytest.raises(ValueError):
             session.rename(f"CN=a,{place}", "no rdn")
+
+    def test_only_the_object_that_was_read(self, session: Session, place: str) -> None:
+        session.add(f"CN=a,{place}", container(uuid4()))
+        entry = session.get(f"CN=a,{place}", ["objectGUID"])
+        session.delete(entry)
+        session.add(f"CN=a,{place}", container(uuid4()))
+        with pytest.raises(ObjectChanged):
+            session.rename(entry, "CN=b")
+        entry = session.get(f"CN=a,{place}", ["objectGUID"])
+        session.rename(entry, "CN=b")
+        guid = UUID(bytes_le=entry.first("objectGUID") or b"")
+        assert DN.parse(session.get(guid, []).dn) == DN.parse(f"CN=b,{place}")
 
 
 class TestRights:

@@ -41,15 +41,15 @@ class Move:
         guid: objectGUID of the queue manager.
         old: its DN.
         new: its DN afterwards.
-        old_computer: objectGUID of the computer that has it.
-        new_computer: objectGUID of the computer that gets it.
+        old_computer: objectGUID of the computer that has it; None: it has none.
+        new_computer: objectGUID of the computer that gets it; None: it has none.
     """
 
     guid: UUID
     old: DN
     new: DN
-    old_computer: UUID
-    new_computer: UUID
+    old_computer: UUID | None
+    new_computer: UUID | None
 
     @classmethod
     def of(cls, operation: PlanOperation) -> Self:
@@ -63,13 +63,12 @@ class Move:
         if set(operation.values) != {PLACE, PARENT_GUID} or set(operation.before) != {PLACE, PARENT_GUID}:
             raise ValueError(f"a move has {PLACE} and {PARENT_GUID} and nothing else")
         (new,), (old,) = operation.values[PLACE], operation.before[PLACE]
-        (new_computer,), (old_computer,) = operation.values[PARENT_GUID], operation.before[PARENT_GUID]
         move = cls(
             guid=operation.guid,
             old=DN.parse(old.decode()),
             new=DN.parse(new.decode()),
-            old_computer=GUID.load(old_computer),
-            new_computer=GUID.load(new_computer),
+            old_computer=_loaded(operation.before[PARENT_GUID]),
+            new_computer=_loaded(operation.values[PARENT_GUID]),
         )
         if move.old != DN.parse(operation.dn) or move.old == move.new or move.old.rdn != move.new.rdn:
             raise ValueError("a move goes from the DN of its operation below another computer")
@@ -90,8 +89,8 @@ class Move:
             dn=str(self.old),
             action=PlanAction.MOVE,
             ldap_class=MANAGER_CLASS,
-            values={PLACE: (str(self.new).encode(),), PARENT_GUID: (GUID.dump(self.new_computer),)},
-            before={PLACE: (str(self.old).encode(),), PARENT_GUID: (GUID.dump(self.old_computer),)},
+            values={PLACE: (str(self.new).encode(),), PARENT_GUID: _dumped(self.new_computer)},
+            before={PLACE: (str(self.old).encode(),), PARENT_GUID: _dumped(self.old_computer)},
             table=table,
             source_row=row,
         )
@@ -101,6 +100,17 @@ class Move:
         if not dn.is_at_or_below(self.old):
             return dn
         return DN(dn.rdns[: len(dn) - len(self.old)] + self.new.rdns)
+
+
+def _loaded(raws: Sequence[bytes]) -> UUID | None:
+    if not raws:
+        return None
+    (raw,) = raws
+    return GUID.load(raw)
+
+
+def _dumped(guid: UUID | None) -> tuple[bytes, ...]:
+    return () if guid is None else (GUID.dump(guid),)
 
 
 def moved_values(moves: Iterable[Move], values: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -152,7 +162,7 @@ def perform_move(session: "Session", operation: PlanOperation) -> JournalLine:
     return JournalLine(row, Effect.MOVED)
 
 
-def _problem_of(session: "Session", dn: DN, guid: UUID) -> str:
+def _problem_of(session: "Session", dn: DN, guid: UUID | None) -> str:
     """Return why a computer is not the one of the plan; empty if it is."""
     try:
         entry = session.get(dn, ["objectGUID", "objectClass"])

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 QUEUE_CLASS: Final = TABLES[Queue].ldap_class
 _QUEUE_ATTRIBUTES: Final = ("objectGUID", "mSMQQueueNameExt", "nTSecurityDescriptor")
+_WITHOUT_DOMAIN: Final = "give its name as in srv01, without domain and without $"
+_JOIN_FIRST: Final = (
+    "a new computer has to join this domain first; LDAP cannot move a queue manager to another domain"
+)
 _CONTROLLERS: Final = (
     ServiceBits.BACKUP_SITE_CONTROLLER
     | ServiceBits.PRIMARY_SITE_CONTROLLER
@@ -121,13 +125,12 @@ def _roles(manager: Entry) -> _Roles:
 def _computers(session: "Session", old: str, new: str) -> tuple[Computer, Computer]:
     key = session.profile.name_key
     computers = computers_there(session, {key(name): name for name in (old, new)})
-    for name in (old, new):
+    for name, advice in ((old, _WITHOUT_DOMAIN), (new, _JOIN_FIRST)):
         computer = computers.get(key(name))
         if computer is None:
-            raise ConfigError(
-                f"there is no computer {name} below {session.naming.root}: a new computer has to join this "
-                "domain first; LDAP cannot move a queue manager to another domain"
-            )
+            is_qualified = "." in name or name.endswith("$")
+            words = f"there is no computer {name} below {session.naming.root}"
+            raise ConfigError(f"{words}: {_WITHOUT_DOMAIN if is_qualified else advice}")
         if computer.problem is not None:
             raise ConfigError(computer.problem)
     return computers[key(old)], computers[key(new)]

@@ -147,8 +147,8 @@ class ReplacementPlanner:
             guid=self.servers.guid,
             old=old,
             new=DN((old.rdns[0], *computer.rdns)),
-            old_computer=guid_in(self.session.get(old.parent, ["objectGUID"])),
-            new_computer=guid_in(self.session.get(computer, ["objectGUID"])),
+            old_computer=guid_of(self.session.get(old.parent, ["objectGUID"]).attributes),
+            new_computer=guid_of(self.session.get(computer, ["objectGUID"]).attributes),
         )
         if existing is not None:
             deleted = deletion(MANAGER_TYPE, existing, MANAGER_CLASS, EntryRole.OBJECT)

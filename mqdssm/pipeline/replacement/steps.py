@@ -26,6 +26,10 @@ _KEEP_ACCOUNT: Final = (
     "Reset the computer account {new}, and do not delete it. With the account the queue manager and its "
     "queues are deleted; on Active Directory 'mqdssm restore' can bring them back."
 )
+_BACKUP: Final = (
+    "Save messages, private queues and registry of {old}: mqbkup -b FOLDER. On a computer of the same name "
+    "with MSMQ installed, mqbkup -r FOLDER restores them."
+)
 _ENABLE: Final = "Enable the computer account {new}: it is disabled."
 _STOP_NEW: Final = "Stop MSMQ on {new}: the plan deletes its queue manager, which has no queues."
 _DO_NOT_INSTALL: Final = (
@@ -129,7 +133,7 @@ def steps_before(facts: StepFacts) -> tuple[str, ...]:
     """Return the steps before the plan is applied."""
     texts = [_SAVE, _DRAIN, _STOP]
     if facts.is_same:
-        texts.append(_KEEP_ACCOUNT)
+        texts += [_BACKUP, _KEEP_ACCOUNT]
     else:
         texts += [_ENABLE] if facts.is_disabled else []
         texts.append(_STOP_NEW if facts.has_empty else _DO_NOT_INSTALL)

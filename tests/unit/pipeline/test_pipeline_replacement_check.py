@@ -197,7 +197,7 @@ def to(new: str) -> PlanOperation:
         replace(MOVE, values={**MOVE.values, "mSMQQuota": (b"1",)}),
         replace(MOVE, values={"distinguishedName": (NEW.encode(),)}),
         replace(MOVE, values={**MOVE.values, "parentGUID": (b"short",)}),
-        replace(MOVE, values={**MOVE.values, "parentGUID": ()}),
+        replace(MOVE, values={**MOVE.values, "parentGUID": (b"x" * 16, b"y" * 16)}),
         replace(MOVE, before={}),
     ],
 )
