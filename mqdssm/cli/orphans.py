@@ -74,6 +74,8 @@ def orphans(
             **login_of(run),
         )
     _tell(run, result)
+    if to is not None and result.plan is None:
+        run.output.note("nothing can be removed: no plan was written")
     listing = result.listing
     return ExitCode.FINDINGS if check and (listing.removable or listing.undecided) else ExitCode.FINE
 

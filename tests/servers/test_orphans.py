@@ -8,6 +8,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from support.enterprises.planted import tables_of
+from support.enterprises.rules_world import found, source
 from support.mqis.applied_plans import undo
 from support.orphans.planted_orphans import OrphanWorld, Planted, plant
 from support.servers.edited_slapd import edited_slapd
@@ -23,6 +25,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanOperation,
     read_operations,
 )
+from mqdssm.pipeline.orphans.rules import ORPHAN_RULES
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.server
@@ -323,3 +326,39 @@ def test_what_is_in_use_is_never_removable_by_hiding(tmp_path: Path, rule: str, 
         assert removable <= planted.removable.keys()
         if words:
             assert any(words in one.obstacle for one in listing.orphans)
+
+
+def test_an_interrupted_plan_goes_on(world: OrphanWorld, planted: Planted, tmp_path: Path) -> None:
+    """It is stopped by an object that was changed; what is left is searched again."""
+    world.find(tmp_path / "plan")
+    (changed,) = (dn for dn, rule in planted.removable.items() if rule == "link-without-site")
+    world.directory.session.modify(changed, {"mSMQCost": [b"4"]})
+    count = len(planted.removable)
+    report = world.apply(tmp_path / "plan", count, max_errors=0)
+    assert report.stopped is not None
+    left = {normalize(one.dn) for one in world.find().listing.removable}
+    assert changed in left
+    assert 1 < len(left) < count
+    report = world.apply(tmp_path / "plan", count)
+    assert (report.stopped, report.refused_count) == (None, 1)
+    assert [normalize(one.dn) for one in world.find().listing.removable] == [changed]
+    undo(world.server, tmp_path / "plan")
+    assert {normalize(one.dn) for one in world.find().listing.removable} == planted.removable.keys()
+
+
+def test_validation_reports_them_too(world: OrphanWorld, tmp_path: Path) -> None:
+    """Each kind names the rule of validation that finds such objects in an export."""
+    planted = plant(world)
+    validation = {rule.id: rule.validation for rule in ORPHAN_RULES}
+    guids = {normalize(one.dn): str(one.guid) for one in world.find().listing.orphans}
+    reported = {
+        (rule, guid) for rule, _, guid, _ in found(source(tmp_path, tables_of(world.directory))) if guid
+    }
+    missing = {
+        dn
+        for dn, rule in planted.removable.items()
+        if validation[rule] and (validation[rule], guids[dn]) not in reported
+    }
+    # of an orphaned queue manager the rule reports the queue manager, and another one its settings
+    owned = {"queue-of-orphan", "settings-without-queue-manager"}
+    assert missing == {dn for dn, rule in planted.removable.items() if "web99" in dn and rule in owned}

@@ -25,7 +25,7 @@ class OrphanRule:
         defect: what is wrong with them, in words.
         why: why they can be deleted; or, if `removes` is False, why not.
         section: section of the specification that the objects do not follow.
-        validation: the rule of `mqdssm validate` that reports such objects.
+        validation: the rule of `mqdssm validate` that reports such objects; empty: exports do not have them.
         removes: True if a plan may delete them.
         needs_absence: True if it must be proven that another object does not exist.
         is_misplaced: True if the object is where the server makes no such object, or may make none.
@@ -75,7 +75,7 @@ NO_SITE: Final = OrphanRule(
     "a settings object that is below no site",
     "queue managers look for settings objects below CN=Sites",
     "[MS-MQDSSM] 3.1.6.1.1.3, 3.1.6.7.1.9",
-    "settings-superfluous",
+    "",
     is_misplaced=True,
 )
 SETTINGS_OWNER: Final = OrphanRule(
@@ -93,7 +93,7 @@ NO_ENTERPRISE: Final = OrphanRule(
     "a routing link whose parent is no enterprise object",
     "queue managers look for links below CN=MsmqServices",
     "[MS-MQDSSM] 2.2.1",
-    "link-sites-exist",
+    "",
     is_misplaced=True,
 )
 NO_END: Final = OrphanRule(

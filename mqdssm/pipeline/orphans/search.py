@@ -186,8 +186,9 @@ class _OrphanSearch:
         of_class = self._session.profile.class_filter(QUEUE_CLASS)
         suspects = []
         for dn, _ in self._session.rows(self._root, of_class, (GUID,)):
-            manager = self._managers.get(parse_name(dn).parent.normalized)
-            if manager is None or manager.problem or _is_conflict(parse_name(dn)):
+            name = parse_name(dn)
+            manager = self._managers.get(name.parent.normalized)
+            if manager is None or manager.problem or _is_conflict(name):
                 suspects.append(dn)
         for dn in suspects:
             entry = self._read(dn, QUEUE_CLASS)

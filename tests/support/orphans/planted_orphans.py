@@ -123,10 +123,9 @@ class OrphanWorld:
         found = self.find(**more).listing
         return {normalize(one.dn): (one.rule.id, one.is_removable) for one in found.orphans}
 
-    def apply(self, folder: Path, allow: int | None = None, **more: Any) -> MigrationReport:
-        return apply_plan(
-            folder, self.url, ApplyOptions(allow_deletes=allow), engine="local", **{**self.login, **more}
-        )
+    def apply(self, folder: Path, allow: int | None = None, **options: Any) -> MigrationReport:
+        chosen = ApplyOptions(allow_deletes=allow, **options)
+        return apply_plan(folder, self.url, chosen, engine="local", **self.login)
 
     def entries(self) -> dict[str, dict[str, list[bytes]]]:
         """All entries, with what a client can write."""
