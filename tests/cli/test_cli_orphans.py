@@ -28,7 +28,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[OrphanWorld]:
 def test_list_plan_and_apply(alone, world: OrphanWorld, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     seen = alone("orphans", "--check", "--to", "plan")
-    assert (seen.stdout, "nothing can be removed: no plan was written" in seen.stderr) == ("no orphans\n", True)
+    assert (seen.stdout, "nothing can be removed: no plan was written" in seen.stderr) == (
+        "no orphans\n",
+        True,
+    )
     assert not (tmp_path / "plan").exists()
     count = len(plant(world).removable)
     waiting = alone("orphans", "--reads-everything", "--check", code=1)

@@ -253,7 +253,7 @@ def test_a_plan_for_orphans_deletes_nothing_else(tmp_path, dn: str, ldap_class: 
 
 
 @pytest.mark.parametrize("profile", ["activedirectory", "openldap", "another"])
-@pytest.mark.parametrize("action", [PlanAction.ADD, MODIFY, "rename"])
+@pytest.mark.parametrize("action", [PlanAction.ADD, MODIFY, PlanAction.MOVE])
 def test_a_plan_for_orphans_only_deletes(tmp_path, action: str, profile: str) -> None:
     for ldap_class, dns in ALLOWED.items():
         some = replace(removal(dns[0], ldap_class), action=action)
