@@ -31,8 +31,6 @@ pytestmark = [
 COMPOSE: Final = ROOT / "docker" / "enterprise.yaml"
 SERVERS: Final = ("pec01", "psc01", "psc02", "bsc01", "bsc02")
 CONVERGE_S: Final = 180
-ATTEMPTS: Final = 8
-"""Requests of a server that is back at another address; each waits some seconds for its answer."""
 PARTITIONS: Final = 4
 """That of the enterprise, and those of three sites."""
 
@@ -60,15 +58,6 @@ class Enterprise:
         status, output = self._run(name, *command)
         assert status == 0, (name, output, read_log(self.container(name)))
         return output
-
-    def create_at_last(self, name: str, pathname: str) -> None:
-        """Create a queue until its owner answers: it may look for the server at its old address at first."""
-        for attempt in range(ATTEMPTS):
-            status, output = self._run(name, "create", "queue", f"Pathname={pathname}-{attempt}")
-            if status == 0:
-                return
-            assert "OutcomeUnknown" in output, output
-        raise AssertionError("the owner does not answer")
 
     def is_ready(self, name: str) -> bool:
         """Return True if a server answers on its control socket."""
@@ -153,8 +142,8 @@ def test_five_containers_are_an_enterprise(enterprise: Enterprise) -> None:
     killed.remove(force=True)
     enterprise.start()
     wait_until(lambda: enterprise.is_ready("psc01"))
-    enterprise.create_at_last("psc01", r"pec01\from-psc01")
-    assert enterprise.settled() >= made + 4
+    enterprise.run("psc01", "create", "queue", r"Pathname=pec01\from-psc01")
+    enterprise.converge(made + 4)
     assert enterprise.compare().items() >= {"differences": 0, "lag": 0}.items()
     for name in SERVERS:
         words = read_log(enterprise.container(name))
