@@ -18,7 +18,7 @@ Leave: TypeAlias = Callable[[LocalQueue, Message, MessageClass], None]
 
 
 def _size(arrival: Arrival) -> int:
-    return arrival.message.octets
+    return arrival.octets
 
 
 class LocalInbox:

@@ -66,12 +66,12 @@ class _Batch:
     def add(self, inbox: LocalInbox, arrival: Arrival) -> None:
         """Add an accepted message of a queue."""
         self.arrivals.setdefault(inbox, []).append(arrival)
-        self.octets[inbox] = self.octets.get(inbox, 0) + arrival.message.octets
+        self.octets[inbox] = self.octets.get(inbox, 0) + arrival.octets
         self.identifiers.add((inbox.queue.number, arrival.message.identifier))
 
-    def leaves_room(self, inbox: LocalInbox, message: Message) -> bool:
+    def leaves_room(self, inbox: LocalInbox, arrival: Arrival) -> bool:
         """Return True if a queue has room for another message after those of this batch."""
-        octets = self.octets.get(inbox, 0) + message.octets
+        octets = self.octets.get(inbox, 0) + arrival.octets
         return inbox.has_room(len(self.arrivals.get(inbox, ())), octets)
 
 
@@ -196,11 +196,10 @@ class MessageIntake:
             return MessageClass.NACK_BAD_SIGNATURE if is_refused else verdict
         level = verdict.level if verdict else AuthenticationLevel.NONE
         sender = verdict.sender if verdict else None
-        if not batch.leaves_room(inbox, message):
-            return MessageClass.NACK_QUEUE_EXCEED_QUOTA
         if message.authentication_level is not level:
             message = replace(message, authentication_level=level)
-        return inbox, Arrival(message=message, sender=sender)
+        arrival = Arrival(message=message, sender=sender)
+        return (inbox, arrival) if batch.leaves_room(inbox, arrival) else MessageClass.NACK_QUEUE_EXCEED_QUOTA
 
     def _has_come(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
         """Return True if a queue has had the message.

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from mqdssm.drivers.outgoing import Address, QueuedMessage
+from mqdssm.drivers.session_connection import BATCH_BYTES
 from mqdssm.model.transport import is_acknowledgement
 
 
@@ -65,10 +66,15 @@ class Outbox:
         with self._lock:
             self._is_attended = False
 
-    def take(self) -> QueuedMessage | None:
-        """Remove and return the next message; None if there is none."""
+    def take(self, messages_max: int) -> list[QueuedMessage]:
+        """Remove and return the next messages, as many as are written together."""
+        messages: list[QueuedMessage] = []
+        octets = 0
         with self._lock:
-            return self._queue.popleft() if self._queue else None
+            while self._queue and len(messages) < messages_max and octets < BATCH_BYTES:
+                messages.append(self._queue.popleft())
+                octets += len(messages[-1].message.body)
+        return messages
 
     def empty(self) -> list[QueuedMessage]:
         """Close the outbox until there is room again; remove and return all messages."""

@@ -117,13 +117,13 @@ class SessionConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Write a packet, with those that wait for `flush`."""
-        self.write_soon(data)
+        self.write_soon((data,))
         self.flush()
 
-    def write_soon(self, data: bytes) -> None:
-        """Write a packet soon, together with others; the caller calls `flush` at last."""
-        self._unwritten.append(data)
-        self._unwritten_bytes += len(data)
+    def write_soon(self, packets: Collection[bytes]) -> None:
+        """Write packets soon, together with others; the caller calls `flush` at last."""
+        self._unwritten.extend(packets)
+        self._unwritten_bytes += sum(map(len, packets))
         if self._unwritten_bytes >= BATCH_BYTES:
             self.flush()
 

@@ -7,7 +7,7 @@ They perform the actions of `mqdssm.engines.session.session` ([MS-MQQB] 3.1.5 to
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -173,8 +173,7 @@ class SessionDriver:
             return int(self._handle(connection, next(iter(packets))))
         if not self.session.may_read or not self._context.queue_manager.offer(messages):
             return 0
-        for _ in messages:
-            self._count(connection)
+        self.take(do.ExpressReceived(messages=len(messages), connection=connection.number))
         return len(messages)
 
     def _handle(self, connection: SessionConnection, packet: Packet | Message) -> bool:
@@ -400,7 +399,7 @@ class NeighborSession(SessionDriver):
         self._performers.update(
             {
                 do.Connect: self._connect,
-                do.TransmitMessage: self._transmit,
+                do.TransmitMessages: self._transmit,
                 do.MessagesAcknowledged: self._confirm,
                 do.MessagesReturned: self._take_back,
                 do.SessionOpened: self._opened,
@@ -486,7 +485,7 @@ class NeighborSession(SessionDriver):
             return
         self._is_pumping = True
         try:
-            while self._can_send and (queued := self.outbox.take()) is not None:
+            while self._can_send and (queued := self.outbox.take(self.session.send_capacity)):
                 self._send(queued)
             if self._connection is not None:
                 self._connection.flush()
@@ -506,34 +505,43 @@ class NeighborSession(SessionDriver):
         is_writable = self._connection is not None and self._connection.is_writable
         return is_writable and self.session.send_capacity > 0
 
-    def _send(self, queued: QueuedMessage) -> None:
-        message, manager = queued.message, self._context.queue_manager
-        deadline = message.transit_deadline
-        if deadline is not None and deadline <= self._context.clock():
+    def _send(self, waiting: Iterable[QueuedMessage]) -> None:
+        """Send messages that the session has a window for."""
+        sent, now = [], self._context.clock()
+        for queued in waiting:
+            data = self._encode(queued, now)
+            if data is not None:
+                self._in_flight[queued.number] = queued
+                self._packets[queued.number] = data
+                is_recoverable = queued.message.delivery is DeliveryGuarantee.RECOVERABLE
+                sent.append(do.NumberedMessage(queued.number, is_recoverable))
+        if sent:
+            super().take(do.SendMessages(messages=sent))
+
+    def _encode(self, queued: QueuedMessage, now: float) -> bytes | None:
+        """Return the packet of a message; None if the queue manager has to deal with it."""
+        manager, deadline = self._context.queue_manager, queued.message.transit_deadline
+        if deadline is not None and deadline <= now:
             manager.take_back((queued,))  # it expires there
-            return
+            return None
         try:
-            data = self._encoder.encode(message)
+            return self._encoder.encode(queued.message)
         except ValueError as error:
             self._context.counts.add("dropped: message that does not fit into a packet")
             log.warning("a message to %s cannot be sent: %s", queued.address, error)
             manager.give_up(queued)
-            return
-        self._in_flight[queued.number] = queued
-        self._packets[queued.number] = data
-        is_recoverable = message.delivery is DeliveryGuarantee.RECOVERABLE
-        super().take(do.SendMessage(number=queued.number, is_recoverable=is_recoverable))
+            return None
 
     # --- actions
 
-    def _transmit(self, action: do.TransmitMessage) -> None:
-        data = self._packets.pop(action.number)
+    def _transmit(self, action: do.TransmitMessages) -> None:
+        packets = [self._packets.pop(number) for number in action.numbers]
         if action.session_header is not None:
-            message, header = self._in_flight[action.number].message, action.session_header
+            message, header = self._in_flight[action.numbers[0]].message, action.session_header
             packet = packet_of(message, queue_manager_address=self._destination, session=header)
-            data = encode_packet(packet)
+            packets[0] = encode_packet(packet)
         if self._connection is not None:
-            self._connection.write_soon(data)
+            self._connection.write_soon(packets)
 
     def _confirm(self, action: do.MessagesAcknowledged) -> None:
         self._context.queue_manager.confirm([self._in_flight.pop(number) for number in action.numbers])

@@ -5,7 +5,7 @@ See [MS-MQDMPR] 3.1.7.1.
 Implementations: `mqdssm.drivers.queue_manager.LocalQueueManager`. Every method may be called from any thread.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from mqdssm.drivers.keyring import TrustedSender
@@ -60,10 +60,16 @@ class Arrival:
     Attributes:
         message: it; `authentication_level` says how its signature was found good.
         sender: whose signature it is; None where the level is NONE.
+        octets: of the message (`Message.octets`), counted once.
     """
 
     message: Message
     sender: TrustedSender | None
+    octets: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Count the octets."""
+        object.__setattr__(self, "octets", self.message.octets)
 
 
 class Inbox(Protocol):

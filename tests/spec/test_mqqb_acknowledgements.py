@@ -24,7 +24,8 @@ from mqdssm.model.guid import NULL_GUID
 
 
 def transmitted(actions: list[do.Action]) -> list[int]:
-    return [action.number for action in actions if isinstance(action, do.TransmitMessage)]
+    sent = [action for action in actions if isinstance(action, do.TransmitMessages)]
+    return [number for action in sent for number in action.numbers]
 
 
 def acknowledged(actions: list[do.Action]) -> tuple[int, ...]:
@@ -55,6 +56,17 @@ def test_the_smaller_window_limits_a_sender(own, peer, expected):
     assert transmitted(actions) == list(range(1, expected + 1))
     assert returned(actions) == (expected + 1,)
     assert bench.session.send_capacity == 0
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.1")
+def test_messages_that_are_sent_together_fill_the_window_and_the_others_are_returned():
+    bench = open_initiator(window=3)
+    actions = bench.send_together(1, 2, 3, 4, 5)
+    assert essential(actions) == [do.TransmitMessages(numbers=(1, 2, 3)), do.MessagesReturned(numbers=(4, 5))]
+    assert acknowledged(bench.acknowledge(2, window=3)) == (1, 2)
+    assert essential(bench.send_together(6, 7)) == [do.TransmitMessages(numbers=(6, 7))]
+    assert essential(bench.send_together(8, 9)) == [do.MessagesReturned(numbers=(8, 9))]
+    assert SessionTimer.ACK_WAIT in bench.due
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1")
@@ -391,11 +403,38 @@ def test_a_message_carries_an_acknowledgement_that_is_due_soon():
     bench.message()
     bench.message(is_recoverable=True)
     bench.wait(7.5)
-    assert essential(bench.send(1)) == [do.TransmitMessage(number=1, session_header=None)]
+    assert essential(bench.send(1)) == [do.TransmitMessages(numbers=(1,))]
     bench.wait(0.1)
-    assert essential(bench.send(2)) == [do.TransmitMessage(number=2, session_header=header(2, sent=2))]
+    assert essential(bench.send(2)) == [do.TransmitMessages(numbers=(2,), session_header=header(2, sent=2))]
     assert SessionTimer.ACK_SEND not in bench.due
-    assert essential(bench.send(3)) == [do.TransmitMessage(number=3, session_header=None)]
+    assert essential(bench.send(3)) == [do.TransmitMessages(numbers=(3,))]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.11")
+def test_the_first_of_messages_that_are_sent_together_carries_the_acknowledgement():
+    """The header counts the message that carries it, and no later one (decision T32)."""
+    bench = open_acceptor()
+    bench.message()
+    bench.wait(7.6)
+    transmission = do.TransmitMessages(numbers=(1, 2), session_header=header(1, sent=1))
+    assert essential(bench.send_together(1, 2)) == [transmission]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8")
+@pytest.mark.spec("MS-MQQB 3.1.1.6.1")
+def test_express_messages_that_arrive_together_are_counted_together():
+    """Decision T26: half a window, or more of it, is acknowledged at once."""
+    bench = open_acceptor()
+    assert acks(bench.step(do.ExpressReceived(messages=31))) == []
+    assert acks(bench.step(do.ExpressReceived(messages=33))) == [header(64)]
+    assert acks(bench.step(do.ExpressReceived(messages=2))) == []
+    assert acks(bench.wait(10.0)) == [header(66)]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8")
+def test_express_messages_before_the_session_is_open_close_it():
+    bench = acceptor()
+    assert closing(bench.step(do.ExpressReceived(messages=2))) is CloseReason.UNEXPECTED
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.11")
@@ -406,7 +445,7 @@ def test_a_message_carries_what_is_stored():
     bench.wait(0.45)
     actions = bench.send(1, is_recoverable=True)
     carried = header(1, base=1, flags=0b1, sent=1, recoverable=1)
-    assert essential(actions) == [do.TransmitMessage(number=1, session_header=carried)]
+    assert essential(actions) == [do.TransmitMessages(numbers=(1,), session_header=carried)]
     assert acks(bench.wait(20.0)) == []
 
 

@@ -5,9 +5,10 @@ messages to the connection in that order, too: a peer compares the counts in an 
 has received ([MS-MQQB] 3.1.5.5.5).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
 from mqdssm.model.frozen_records import quick_init
@@ -161,6 +162,22 @@ class MessageReceived:
     connection: int = 0
 
 
+@quick_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressReceived:
+    """Express messages without a SessionHeader have arrived, and are in their queues.
+
+    The session counts them together, without `AcceptMessage`.
+
+    Attributes:
+        messages: how many.
+        connection: as in `Connected`.
+    """
+
+    messages: int
+    connection: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStored:
     """A recoverable message that arrived will survive a crash.
@@ -177,14 +194,8 @@ class MessageStored:
     token: int
 
 
-@quick_init
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendMessage:
-    """A message is to be sent ([MS-MQQB] 3.1.7.1).
-
-    The driver has checked that it has not expired.
-
-    With `MessageSession.send_capacity` 0 it is returned at once, by `MessagesReturned`.
+class NumberedMessage(NamedTuple):
+    """Message of `SendMessages`.
 
     Attributes:
         number: number that the driver gives to the message, unique among messages under way.
@@ -193,6 +204,21 @@ class SendMessage:
 
     number: int
     is_recoverable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessages:
+    """Messages are to be sent ([MS-MQQB] 3.1.7.1).
+
+    The driver has checked that they have not expired.
+
+    Those above `MessageSession.send_capacity` are returned at once, by `MessagesReturned`.
+
+    Attributes:
+        messages: the messages, at least one, in the order in which they are to be sent.
+    """
+
+    messages: Sequence[NumberedMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +251,9 @@ Event: TypeAlias = (
     | ConnectionLost
     | PacketReceived
     | MessageReceived
+    | ExpressReceived
     | MessageStored
-    | SendMessage
+    | SendMessages
     | CloseSession
     | Stop
     | TimerFired
@@ -266,18 +293,17 @@ class SendPacket:
     packet: InternalPacket
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransmitMessage:
-    """Send a message on the connection.
+class TransmitMessages:
+    """Send messages on the connection.
 
     Attributes:
-        number: of `SendMessage`.
-        session_header: acknowledgement that the packet has to carry ([MS-MQQB] 3.1.7.11).
+        numbers: of `SendMessages`, in their order.
+        session_header: acknowledgement that the first packet has to carry ([MS-MQQB] 3.1.7.11).
     """
 
-    number: int
-    session_header: SessionHeader | None
+    numbers: tuple[int, ...]
+    session_header: SessionHeader | None = None
 
 
 @quick_init
@@ -303,7 +329,7 @@ class MessagesAcknowledged:
     Acknowledged messages are not sent again.
 
     Attributes:
-        numbers: of `SendMessage`, in the order in which they were sent.
+        numbers: of `SendMessages`, in the order in which they were sent.
     """
 
     numbers: tuple[int, ...]
@@ -316,7 +342,7 @@ class MessagesReturned:
     The messages have to be sent again.
 
     Attributes:
-        numbers: of `SendMessage`, in the order in which they were sent; they precede all waiting messages of
+        numbers: of `SendMessages`, in the order in which they were sent; they precede all waiting messages of
             their priorities.
     """
 
@@ -353,7 +379,7 @@ Action: TypeAlias = (
     SendPing
     | Connect
     | SendPacket
-    | TransmitMessage
+    | TransmitMessages
     | AcceptMessage
     | MessagesAcknowledged
     | MessagesReturned

@@ -52,6 +52,11 @@ class ReceiveWindow:
             self.recoverable_count += 1
             self._waiting[token] = self.recoverable_count
 
+    def add_express(self, messages: int) -> None:
+        """Count express messages that arrived ([MS-MQQB] 3.1.5.8.2)."""
+        self.count += messages
+        self.unacknowledged += messages
+
     def store(self, token: int) -> bool:
         """Mark a message as stored.
 

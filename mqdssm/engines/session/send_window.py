@@ -5,19 +5,14 @@ See [MS-MQQB] 3.1.1.4 and 3.1.5.5.
 Counts are kept whole here; on the wire they have 16 bits, and the number after 0xFFFF is 0 (decision T21).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from mqdssm.engines.session.actions import CloseReason
+from mqdssm.engines.session.actions import CloseReason, NumberedMessage
 from mqdssm.engines.session.settings import ACK_FLAGS, WINDOW_SIZE_MAX
 from mqdssm.model.packets import SessionHeader
 
 NUMBER_BITS: Final = 0xFFFF
 """Mask of a sequence number: 16 bits."""
-
-
-class _SentMessage(NamedTuple):
-    number: int  # the driver's
-    is_recoverable: bool
 
 
 class SendWindow:
@@ -32,7 +27,7 @@ class SendWindow:
         self.count = 0
         self.recoverable_count = 0
         self._acknowledged = 0  # AckSequenceNumber of the peer
-        self._unacknowledged: Final[dict[int, _SentMessage]] = {}  # by SequenceNumber
+        self._unacknowledged: Final[dict[int, NumberedMessage]] = {}  # by SequenceNumber
         self._recoverable: Final[dict[int, int]] = {}  # RecoverableSequenceNumber -> SequenceNumber
 
     def __len__(self) -> int:
@@ -42,11 +37,11 @@ class SendWindow:
         """
         return len(self._unacknowledged)
 
-    def add(self, number: int, *, is_recoverable: bool) -> None:
+    def add(self, message: NumberedMessage) -> None:
         """Count a message that is sent now ([MS-MQQB] 3.1.7.1.3)."""
         self.count += 1
-        self._unacknowledged[self.count] = _SentMessage(number, is_recoverable)
-        if is_recoverable:
+        self._unacknowledged[self.count] = message
+        if message.is_recoverable:
             self.recoverable_count += 1
             self._recoverable[self.recoverable_count] = self.count
 

@@ -22,9 +22,13 @@ from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping
 
 Handler: TypeAlias = Callable[[SessionCore, Any], None]
 """Any stands for the event of the row."""
-_EventOfConnection: TypeAlias = do.Connected | do.ConnectionLost | do.PacketReceived | do.MessageReceived
+_EventOfConnection: TypeAlias = (
+    do.Connected | do.ConnectionLost | do.PacketReceived | do.MessageReceived | do.ExpressReceived
+)
 _OF_CONNECTION: Final = get_args(_EventOfConnection)
-_PACKETS: Final = frozenset({EstablishConnection, ConnectionParameters, SessionAck, do.MessageReceived})
+_PACKETS: Final = frozenset(
+    {EstablishConnection, ConnectionParameters, SessionAck, do.MessageReceived, do.ExpressReceived}
+)
 """Kinds of events that a peer causes."""
 _ALL: Final = frozenset(SessionState)
 _NOT_OPEN: Final = _ALL - {SessionState.OPEN}
@@ -244,9 +248,10 @@ _HANDLERS: Final[Mapping[tuple[SessionState, type], Handler]] = {
     (SessionState.WAITING_CPR, ConnectionParameters):           handshake.on_parameters_response,  # 3.1.5.4.2
     (SessionState.OPEN, SessionAck):                            transfer.on_session_ack,  # 3.1.5.5
     (SessionState.OPEN, do.MessageReceived):                    transfer.on_message,  # 3.1.5.8
+    (SessionState.OPEN, do.ExpressReceived):                    transfer.on_express,  # 3.1.5.8
     (SessionState.OPEN, do.MessageStored):                      transfer.on_stored,  # 3.1.5.8.7
-    (SessionState.OPEN, do.SendMessage):                        transfer.on_send,  # 3.1.7.1
-    **dict.fromkeys(_rows(do.SendMessage, _NOT_OPEN), transfer.on_send_closed),
+    (SessionState.OPEN, do.SendMessages):                       transfer.on_send,  # 3.1.7.1
+    **dict.fromkeys(_rows(do.SendMessages, _NOT_OPEN), transfer.on_send_closed),
     **dict.fromkeys(_rows(do.NeighborHeard, _INITIATED), handshake.on_neighbor_moved),  # decision T141
     **dict.fromkeys(_rows(do.MessagesWaiting, _NOT_CLOSED), handshake.on_waiting),
     **dict.fromkeys(_rows(do.NothingWaiting, _ALL), handshake.on_nothing_waiting),

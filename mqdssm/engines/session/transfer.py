@@ -3,6 +3,8 @@
 See [MS-MQQB] 3.1.5.5, 3.1.5.8, 3.1.6.4 and 3.1.7.1.
 """
 
+from collections.abc import Sequence
+
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.actions import CloseReason
 from mqdssm.engines.session.core import SessionCore
@@ -18,28 +20,45 @@ def send_capacity(session: SessionCore) -> int:
     return max(0, min(session.settings.window_size, session.peer_window) - len(session.sent))
 
 
-def on_send_closed(session: SessionCore, event: do.SendMessage) -> None:
-    """Return a message that cannot be sent."""
-    session.actions.append(do.MessagesReturned(numbers=(event.number,)))
+def on_send_closed(session: SessionCore, event: do.SendMessages) -> None:
+    """Return messages that cannot be sent."""
+    _return(session, event.messages)
 
 
-def on_send(session: SessionCore, event: do.SendMessage) -> None:
-    """Send a message, with an acknowledgement if one is due soon.
+def _return(session: SessionCore, messages: Sequence[do.NumberedMessage]) -> None:
+    session.actions.append(do.MessagesReturned(numbers=tuple(message.number for message in messages)))
+
+
+def on_send(session: SessionCore, event: do.SendMessages) -> None:
+    """Send messages, the first one with an acknowledgement if one is due soon.
 
     See [MS-MQQB] 3.1.7.1 and 3.1.7.11.
     """
-    if not send_capacity(session):
-        on_send_closed(session, event)
-        return
-    session.has_waiting = False
-    session.is_active = True
-    session.sent.add(event.number, is_recoverable=event.is_recoverable)
-    header = None
+    capacity = send_capacity(session)
+    messages, rest = event.messages[:capacity], event.messages[capacity:]
+    if messages:
+        session.has_waiting = False
+        session.is_active = True
+        _transmit(session, *messages)
+        if session.timers.due(SessionTimer.ACK_WAIT) is None:
+            _start_ack_wait(session)
+    if rest:
+        _return(session, rest)
+
+
+def _transmit(session: SessionCore, first: do.NumberedMessage, *others: do.NumberedMessage) -> None:
+    """Count and transmit messages.
+
+    An acknowledgement in the first message counts that message alone (decision T32).
+    """
+    header, sent = None, session.sent
+    sent.add(first)
     if session.timers.elapsed_share(SessionTimer.ACK_SEND, session.now) > PIGGYBACK_SHARE:
         header = _acknowledgement(session)
-    session.actions.append(do.TransmitMessage(number=event.number, session_header=header))
-    if session.timers.due(SessionTimer.ACK_WAIT) is None:
-        _start_ack_wait(session)
+    for message in others:
+        sent.add(message)
+    numbers = first.number, *(message.number for message in others)
+    session.actions.append(do.TransmitMessages(numbers=numbers, session_header=header))
 
 
 def _start_ack_wait(session: SessionCore) -> None:
@@ -85,6 +104,13 @@ def on_message(session: SessionCore, event: do.MessageReceived) -> None:
         _process(session, event.session_header)
     if session.state is SessionState.OPEN:
         _acknowledge_soon(session, session.ack_send_s)
+
+
+def on_express(session: SessionCore, event: do.ExpressReceived) -> None:
+    """Count express messages that are in their queues ([MS-MQQB] 3.1.5.8)."""
+    session.is_active = True
+    session.received.add_express(event.messages)
+    _acknowledge_soon(session, session.ack_send_s)
 
 
 def on_stored(session: SessionCore, event: do.MessageStored) -> None:

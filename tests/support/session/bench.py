@@ -102,11 +102,15 @@ class SessionBench:
             )
         )
 
+    def send_together(self, *numbers: int) -> list[do.Action]:
+        """Send express messages in one step."""
+        return self.step(do.SendMessages(messages=[do.NumberedMessage(number, False) for number in numbers]))
+
     def send(self, *numbers: int, is_recoverable: bool = False) -> list[do.Action]:
         return [
             action
             for number in numbers
-            for action in self.step(do.SendMessage(number=number, is_recoverable=is_recoverable))
+            for action in self.step(do.SendMessages(messages=[do.NumberedMessage(number, is_recoverable)]))
         ]
 
     def _number(self, connection: int | None) -> int:

@@ -6,10 +6,10 @@ action the world checks that no message is given up that its receiver does not h
 """
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -18,6 +18,7 @@ from mqdssm.engines.actions import StartTimer, StopTimer, TimerFired
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.session import MessageSession
 from mqdssm.engines.session.settings import SessionSettings
+from mqdssm.engines.session.timers import SessionState
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.packets import SessionHeader
 
@@ -153,10 +154,11 @@ class SessionDriver:
             "messages are under way that the session does not know",
         )
 
-    def send(self, message: SimulatedMessage) -> None:
-        """Send a message; the session has a window for it."""
-        self.under_way[message.number] = message
-        self.step(do.SendMessage(number=message.number, is_recoverable=message.is_recoverable))
+    def send(self, messages: Sequence[SimulatedMessage]) -> None:
+        """Send messages; the session has a window for them."""
+        self.under_way.update({message.number: message for message in messages})
+        sent = [do.NumberedMessage(message.number, message.is_recoverable) for message in messages]
+        self.step(do.SendMessages(messages=sent))
 
     def handle(self, event: do.Event) -> None:
         """Pass an event, and send what may be sent then."""
@@ -183,9 +185,8 @@ class SessionDriver:
                 self._send(
                     lambda other, number: other.handle(do.PacketReceived(packet=packet, connection=number))
                 )
-            case do.TransmitMessage(number=number, session_header=header):
-                message = self.under_way[number]
-                self._send(lambda other, connection: other.receive(message, header, connection))
+            case do.TransmitMessages(numbers=numbers, session_header=header):
+                self._transmit([self.under_way[number] for number in numbers], header)
             case do.AcceptMessage(token=token):
                 world.check(token > self._accepted, "accepted in another order than sent")
                 self._accepted = token
@@ -200,6 +201,23 @@ class SessionDriver:
                 self._start(name, after_s)
             case StopTimer(name=name):
                 del self._timers[name]
+
+    def _transmit(self, messages: Sequence[SimulatedMessage], header: SessionHeader | None) -> None:
+        """Send messages, the first one with a header; express ones arrive together, or by chance alone."""
+        self._transmit_one(messages[0], header)
+        for is_recoverable, group in groupby(messages[1:], key=lambda message: message.is_recoverable):
+            alike = tuple(group)
+            if is_recoverable or self.machine.world.chance.random() < 0.3:
+                for message in alike:
+                    self._transmit_one(message, None)
+            else:
+                self._transmit_together(alike)
+
+    def _transmit_one(self, message: SimulatedMessage, header: SessionHeader | None) -> None:
+        self._send(lambda other, connection: other.receive(message, header, connection))
+
+    def _transmit_together(self, messages: Sequence[SimulatedMessage]) -> None:
+        self._send(lambda other, connection: other.receive_together(messages, connection))
 
     def _end(self, action: do.MessagesAcknowledged | do.MessagesReturned) -> None:
         """Handle messages that leave the session."""
@@ -229,6 +247,12 @@ class SessionDriver:
                 connection=connection,
             )
         )
+
+    def receive_together(self, messages: Sequence[SimulatedMessage], connection: int) -> None:
+        """Receive express messages from a connection: they are in their queue before they are counted."""
+        if self.session.state is SessionState.OPEN and connection == self.number:
+            self.machine.deliver(messages)
+        self.handle(do.ExpressReceived(messages=len(messages), connection=connection))
 
     def _start(self, name: str, after_s: float) -> None:
         world, start = self.machine.world, next(self._starts)
@@ -284,7 +308,8 @@ class SimulatedMachine:
             if not driver.session.send_capacity:
                 driver.step(do.MessagesWaiting())
                 return
-            driver.send(queue.pop(min(queue)))
+            together = self.world.chance.randint(1, min(len(queue), driver.session.send_capacity))
+            driver.send([queue.pop(number) for number in sorted(queue)[:together]])
 
     def driver(self, neighbour: str) -> SessionDriver:
         """Return the driver whose session takes the next message for a neighbour."""
@@ -305,7 +330,7 @@ class SimulatedMachine:
         """Deliver a message that arrived, unless it is a duplicate; a recoverable one after it is stored."""
         message = self.arrivals.pop(token)
         if not message.is_recoverable:
-            self._deliver(message)
+            self.deliver((message,))
         elif message.number in self.storing:
             self.storing[message.number].append((driver, token))
         else:
@@ -316,14 +341,16 @@ class SimulatedMachine:
     def _store(self, message: SimulatedMessage, crashes: int) -> None:
         if crashes != self.crashes:
             return
-        self._deliver(message)
+        self.deliver((message,))
         for driver, token in self.storing.pop(message.number):
             driver.handle(do.MessageStored(token=token))
 
-    def _deliver(self, message: SimulatedMessage) -> None:
-        if message.number not in self.history:
-            self.history.add(message.number)
-            self.world.deliveries[message.number] = self.world.deliveries.get(message.number, 0) + 1
+    def deliver(self, messages: Iterable[SimulatedMessage]) -> None:
+        """Put messages into the queue, but for duplicates."""
+        for message in messages:
+            if message.number not in self.history:
+                self.history.add(message.number)
+                self.world.deliveries[message.number] = self.world.deliveries.get(message.number, 0) + 1
 
     def crash(self) -> None:
         """Lose the process: sessions, express messages, and what was not stored."""
