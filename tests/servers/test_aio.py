@@ -186,6 +186,30 @@ def test_searches(openldap_server, queues) -> None:
     run(openldap_server, work, connections=1)
 
 
+def test_a_search_that_is_left_early_is_closed_in_a_thread(openldap_server, queues, monkeypatch) -> None:
+    """Closing may wait for the server: the event loop must not do it, nor the garbage collector in it."""
+    search, closed = mqdssm.Directory.search, []
+
+    def watched(*args, **options):
+        try:
+            yield from search(*args, **options)
+        finally:
+            closed.append(threading.current_thread())
+
+    monkeypatch.setattr(mqdssm.Directory, "search", watched)
+
+    async def work(directory: aio.AsyncDirectory) -> None:
+        async with aclosing(directory.search(mqdssm.Queue)) as early:
+            await anext(early)
+        for _ in range(100):
+            if closed:
+                break
+            await asyncio.sleep(0.02)
+        assert [thread is threading.main_thread() for thread in closed] == [False]
+
+    run(openldap_server, work, connections=1, page_size=10)
+
+
 def test_each_event(openldap_server, queues) -> None:
     async def work(directory: aio.AsyncDirectory) -> None:
         made = mqdssm.Queue(pathname=r"aio\new", label="new", quota=4)
