@@ -71,5 +71,8 @@ REGRESSIONS = {
     800_015: "an owner was lost while all synchronized with it in full: nobody could take over",
     730_972: "no defect of a server: a BSC that had begun a full synchronization was to take over",
     728_457: "a successor ignored the late answer of its predecessor, and believed a BSC",
+    802_368: "no defect of a server: a site was handed over while it was removed: its PSC was stopped",
+    816_772: "a full synchronization that began anew asked a PSC with less: deleted objects came back",
+    816_883: "a site was handed to an empty BSC: all who synchronized in full waited for it, and it for them",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

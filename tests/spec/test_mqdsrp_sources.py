@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from support.replication.lone_authority import OK, authority
-from support.replication.lone_server import AWAY, Lone, kinds, machine
+from support.replication.lone_server import AWAY, Lone, kinds, machine, numbered, sends, site
 from support.replication.lying_servers import asks, header, request
 from support.replication.network import Net, all_equal, guid_of, hand_the_enterprise_over
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
@@ -13,6 +13,7 @@ from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothin
 from mqdssm.engines.replication import trust
 from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
+from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
@@ -26,7 +27,7 @@ from mqdssm.model.messages import (
     SyncRequestMessage,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, Service
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 
 
@@ -396,3 +397,73 @@ def test_a_pec_asks_the_psc_of_its_own_directory_though_an_older_change_names_an
     server.answered(last, sender="New", partition_id=AWAY, from_seq_number=SequenceNumber(3))
     record = server.partition(AWAY)
     assert (record.authority_name, record.last) == ("New", 5)
+
+
+def handed_over_in_between() -> Lone:
+    """A full synchronization of Away began with Other, which handed the site over to Heir since."""
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(partition_id=AWAY, from_seq_number=MIN, to_seq_number=MIN, sender="Other")
+    purged = SequenceNumber(50)
+    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=AWAY, purged_seq_number=purged), "Other")
+    first = replace(
+        machine(51, "Other", AWAY, Service.BSC), previous_seq_number=MIN, purged_seq_number=purged
+    )
+    given = {"partition_id": AWAY, "purged_seq_number": purged, "from_seq_number": MIN}
+    server.answered(first, sender="Other", complete_sync0=CompleteSync0.SOON, **given)
+    assert server.partition(AWAY).purge_state is PurgeState.SYNC0
+    server.told(site(3, "Away", "Heir"))
+    assert server.partition(AWAY).authority_name == "Heir"
+    return server
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_goes_on_with_its_first_source_after_a_handover() -> None:
+    """Decision R192 (seed 816883): the heir is empty, waits for others itself, and never answers."""
+    server = handed_over_in_between()
+    asked = set()
+    for _ in range(6):
+        asked |= {one.destination for one in sends(server.fired(f"sync {AWAY}"))}
+        if server.partition(AWAY).purge_state is PurgeState.SYNC0 and "Other" in asked:
+            break
+    assert asked == {"Heir", "PEC", "Other"}
+    server.answered(
+        replace(machine(52, "m52", AWAY), purged_seq_number=SequenceNumber(50)),
+        sender="Other",
+        partition_id=AWAY,
+        from_seq_number=SequenceNumber(51),
+        purged_seq_number=SequenceNumber(50),
+        complete_sync0=CompleteSync0.NOW,
+    )
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+    assert server.partition(AWAY).last == 52
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_does_not_go_on_with_a_removed_first_source() -> None:
+    """Decisions R167 and R192."""
+    server = handed_over_in_between()
+    server.engine._server.partitions[AWAY].is_first_source_removed = True
+    asked = {one.destination for _ in range(8) for one in sends(server.fired(f"sync {AWAY}"))}
+    assert asked == {"Heir", "PEC"}
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_begins_anew_with_the_source_that_ended_it() -> None:
+    """Decision R192 (seed 816772): our PSC has less, and would bring deleted objects back."""
+    server = Lone(Role.BSC)
+    server.answered(site(1, "Home", "Boss"), site(2, "Away", "Other"), sender="Boss")
+    purged = SequenceNumber(50)
+    already = AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=purged)
+    server.got(already, "Boss")
+    given = {"purged_seq_number": purged, "from_seq_number": MIN}
+    server.answered(numbered(60, 0), sender="Boss", complete_sync0=CompleteSync0.SOON, **given)
+    assert server.partition().purge_state is PurgeState.SYNC0
+    for _ in range(6):
+        server.fired(f"sync {PEC_PARTITION_ID}")
+    made = server.answered(
+        numbered(61), sender="PEC", purged_seq_number=purged, complete_sync0=CompleteSync0.NOW
+    )
+    (asked,) = sends(made)
+    assert (asked.message.from_seq_number, asked.message.is_sync0, asked.destination) == (MIN, True, "PEC")

@@ -170,6 +170,8 @@ def _after_sync0_reply(
         partition.hint = ""
         if partition.tries >= FULL_SYNC_TRIES:
             partition.reporters.clear()
+            # a source with less would bring back what is deleted already (decision R192)
+            partition.hint = sender
             yield from sync_requests.begin_full_sync(server, partition)
             partition.is_begun_anew = True
     elif is_last and message.to_seq_number >= partition.last:

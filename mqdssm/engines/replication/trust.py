@@ -17,7 +17,7 @@ from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType
-from mqdssm.model.replication import PEC_PARTITION_ID
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import MIN
 
 
@@ -55,9 +55,21 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     if enterprise.record.owned:
         authority_key = key_of(partition.record.authority_name)
         pscs = [psc.name for psc in server.pscs.values() if psc.record.partition_id == partition.id]
-        return [name for name in pscs if key_of(name) != authority_key]
-    pec_key = key_of(enterprise.record.authority_name)
-    return [name for name in names if key_of(name) == pec_key]
+        others = [name for name in pscs if key_of(name) != authority_key]
+    else:
+        pec_key = key_of(enterprise.record.authority_name)
+        others = [name for name in names if key_of(name) == pec_key]
+    usual = {key_of(name) for name in (partition.record.authority_name, server.psc_name, *others)}
+    return others + [name for name in _begun_with(partition) if key_of(name) not in usual]
+
+
+def _begun_with(partition: Partition) -> list[str]:
+    """Return the server that a full synchronization began with (decision R192).
+
+    It may have handed the partition over since, to a server that has less than we have.
+    """
+    is_unfinished = partition.record.purge_state is PurgeState.SYNC0 and not partition.is_first_source_removed
+    return [partition.first_source] if is_unfinished and partition.first_source else []
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:

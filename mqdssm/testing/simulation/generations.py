@@ -93,6 +93,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             800_015,
         ),
     ),
+    Generation.EVERY: (802_368, 816_772, 816_883),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
