@@ -24,6 +24,7 @@ RULES: Final = (
         "changes, answers and AlreadyPurged of a partition that is not ours",
         "its authority; a BSC: its PSC; the PEC, where we asked it since nobody else answers (R46, R71); "
         "at the PEC, the PSC that the site's object names (R187); "
+        "the server that an unfinished full synchronization began with, unless it was removed (R192); "
         "while we restore what was ours: our BSCs and the PEC that we asked (R104, R170), for the PEC any "
         "PSC that it asked",
         "dropped",
