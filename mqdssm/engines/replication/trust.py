@@ -46,7 +46,8 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     The authority and our PSC are not among these servers.
 
     The PEC knows who owns each partition, so that it is trusted about all. For its own partition, while it
-    restores that, the PEC asks the PSCs. For a site it asks the PSC that its site's object names (R187).
+    restores that, the PEC asks the PSCs. For a site it asks the PSC that its site's object names (R187). An
+    unfinished full synchronization also asks the server that it began with (R192).
     """
     enterprise = server.partitions[PEC_PARTITION_ID]
     names = authorities(server)
@@ -64,9 +65,9 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
 
 
 def _begun_with(partition: Partition) -> list[str]:
-    """Return the server that a full synchronization began with (decision R192).
+    """Return the server that an unfinished full synchronization began with (decision R192).
 
-    It may have handed the partition over since, to a server that has less than we have.
+    This server may have handed the partition over since, to one that has less than we have.
     """
     is_unfinished = partition.record.purge_state is PurgeState.SYNC0 and not partition.is_first_source_removed
     return [partition.first_source] if is_unfinished and partition.first_source else []
