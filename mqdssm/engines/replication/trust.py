@@ -65,7 +65,7 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
 
 
 def _begun_with(partition: Partition) -> list[str]:
-    """Return the server that an unfinished full synchronization began with (decision R192).
+    """Return the server that a full synchronization began with (decision R192).
 
     This server may have handed the partition over since, to one that has less than we have.
     """
