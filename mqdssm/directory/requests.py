@@ -57,6 +57,7 @@ NO_ATTRIBUTES: Final = "1.1"
 
 PAGED_RESULTS_OID: Final = "1.2.840.113556.1.4.319"
 ASSERTION_OID: Final = "1.3.6.1.1.12"
+MANAGE_DSA_IT_OID: Final = "2.16.840.1.113730.3.4.2"
 DEREF_OID: Final = "1.3.6.1.4.1.4203.666.5.16"
 
 _RANGE: Final = re.compile(r"[0-9]{1,10}-(?:[0-9]{1,10}|\*)")

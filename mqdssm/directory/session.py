@@ -13,7 +13,7 @@ from uuid import UUID
 from mqdssm.directory import streams
 from mqdssm.directory.connect import open_channel
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.filters import TRUE, LdapFilter, encode
+from mqdssm.directory.filters import TRUE, Equal, LdapFilter, encode
 from mqdssm.directory.identities import Identities
 from mqdssm.directory.loading.loader import Loader
 from mqdssm.directory.observation import OperationCounts
@@ -24,6 +24,7 @@ from mqdssm.directory.raw_entries import ServerEntry, read_raw_entries
 from mqdssm.directory.read_operations import ReadOperations, target_name
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import (
+    MANAGE_DSA_IT_OID,
     ChangeType,
     LdapControl,
     Modification,
@@ -290,6 +291,16 @@ class Session(Closeable):
         """
         begin = self._paging(base, search_filter, scope, page_size)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
+
+    def find_referrals(self, base: str | DN) -> Iterator[Entry]:
+        """Search the entries that refer to other servers ([RFC3296] 3), as `find`.
+
+        Other searches leave out what is below these entries.
+        """
+        control = LdapControl(MANAGE_DSA_IT_OID, critical=True)
+        of_class = Equal("objectClass", b"referral")
+        begin = self._paging(base, of_class, SearchScope.SUBTREE, None, controls=(control,))
+        return streams.entries(begin, ["1.1"], lambda: self._reading.ranges)
 
     def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
         """Search the objects named by an attribute, as `find` (decision M76).

@@ -96,6 +96,7 @@ def test_a_plan_removes_them_and_undo_brings_them_back(
 
 
 def test_what_was_changed_lately_has_to_wait(world: OrphanWorld, planted: Planted) -> None:
+    assert not world.find(days=10**12).listing.removable
     found = world.find(days=1).listing
     assert not found.removable
     assert len(found.undecided) == len(planted.removable)
@@ -288,6 +289,20 @@ def test_without_a_statement_nothing_is_proven_to_be_absent(world: OrphanWorld, 
     assert {found[dn].obstacle for dn in kept} == {
         "OpenLDAP does not tell whether its access rules hide objects from this user"
     }
+
+
+def test_a_part_on_another_server_proves_nothing(world: OrphanWorld, planted: Planted) -> None:
+    """Searches leave it out: the queue managers that are missing may be there."""
+    far = world.root.child("OU", "far")
+    url = b"ldap://other.example/OU=far,DC=example,DC=com"
+    classes = [b"referral", b"extensibleObject"]
+    world.directory.session.add(far, {"objectClass": classes, "ou": [b"far"], "ref": [url]})
+    found = {normalize(one.dn): one for one in world.find().listing.orphans}
+    kept = {dn for dn in planted.removable if not found[dn].is_removable}
+    named = next(dn for dn in planted.removable if dn.startswith("cn=msmq settings,cn=web99"))
+    assert kept == {dn for dn, rule in planted.removable.items() if rule in ABSENT} - {named}
+    (obstacle,) = {found[dn].obstacle for dn in kept}
+    assert obstacle.lower() == f"what is below {far} is on another server, and was not searched".lower()
 
 
 @pytest.mark.slow

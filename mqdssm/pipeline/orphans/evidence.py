@@ -78,9 +78,28 @@ class Evidence:
                 _ = self._searched  # the catalog must be reached
         except DirectoryError as error:
             return f"other domains of the forest cannot be searched: {error.message}"
+        if referral := self._referral:
+            return f"what is below {referral} is on another server, and was not searched"
         if self._reads_everything:
             return ""
         return self._session.profile.why_hidden(self._session, other_domains=bool(others))
+
+    @property
+    def _referral(self) -> str | None:
+        """DN of an entry that refers to another server; None if there is none.
+
+        Searches of a domain controller never leave out a part of its domain.
+        """
+        session = self._session
+        if session.profile.has_catalog:
+            return None
+        for base in session.naming.guid_bases:
+            try:
+                for entry in session.find_referrals(base):
+                    return entry.dn
+            except ObjectNotFound:
+                continue  # there is no such base, so nothing is below it
+        return None
 
     @cached_property
     def _searched(self) -> "tuple[Session, tuple[DN, ...]]":

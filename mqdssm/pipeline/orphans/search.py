@@ -9,7 +9,7 @@ it names is proven to be gone (`mqdssm.pipeline.orphans.evidence`). What cannot 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -438,7 +438,7 @@ class _OrphanSearch:
         changed = self._changed(entry)
         if changed is None:
             return "nobody can tell when it was changed"
-        if self._now - changed < timedelta(days=self._days):
+        if (self._now - changed).days < self._days:
             return f"it was changed on {changed:%Y-%m-%d}, less than {self._days} days ago"
         return ""
 
