@@ -124,6 +124,8 @@ def test_an_empty_queue_manager_makes_room(world: OldServer, tmp_path: Path) -> 
     assert world.settings() == [f"MSMQ Settings,{world.new},{world.sites[0]}"]
     world.undo(tmp_path / "plan")
     check_undone(world, before)
+    world.undo(tmp_path / "plan", is_again=True)  # the other queue manager is not changed
+    check_undone(world, before)
 
 
 def test_a_run_that_ends_anywhere_is_resumed(

@@ -316,7 +316,7 @@ class Applying:
             state = state.model_copy(update={"resumed": state.resumed + 1}).write(self.folder)
         if not state.undo_is_whole:
             tell(self.watch, "writing the undo file")
-            write_undo(self.session, self.folder, self.plan.levels)
+            write_undo(self.session, self.folder, self.plan)
             state = state.model_copy(update={"undo_is_whole": True}).write(self.folder)
         begin_undo(self.folder)
         return state

@@ -97,9 +97,15 @@ class Move:
 
     def moved(self, dn: DN) -> DN:
         """Return the DN that an object has after the move."""
-        if not dn.is_at_or_below(self.old):
-            return dn
-        return DN(dn.rdns[: len(dn) - len(self.old)] + self.new.rdns)
+        return _rebased(dn, self.old, self.new)
+
+    def before(self, dn: DN) -> DN:
+        """Return the DN that an object had before the move."""
+        return _rebased(dn, self.new, self.old)
+
+
+def _rebased(dn: DN, old: DN, new: DN) -> DN:
+    return DN(dn.rdns[: len(dn) - len(old)] + new.rdns) if dn.is_at_or_below(old) else dn
 
 
 def _loaded(raws: Sequence[bytes]) -> UUID | None:

@@ -7,6 +7,8 @@ row_id of its operation. Load it with ``ldapmodify -c``, which continues if an o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +17,16 @@ from mqdssm.directory.requests import new_entry
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.documents import write_whole
-from mqdssm.pipeline.migrate.plan_file import Level, PlanAction, PlanOperation, Values, read_operations
+from mqdssm.pipeline.migrate.moves import Move
+from mqdssm.pipeline.migrate.plan_file import (
+    Level,
+    MigrationPlan,
+    PlanAction,
+    PlanKind,
+    PlanOperation,
+    Values,
+    read_operations,
+)
 from mqdssm.tables import schema
 from mqdssm.tables.ldif import fold
 
@@ -39,30 +50,60 @@ _HEAD: Final = (
 )
 
 
-def write_undo(session: "Session", folder: Path, levels: Sequence[Level]) -> None:
+def write_undo(session: "Session", folder: Path, plan: MigrationPlan) -> None:
     """Write LDIF that undoes all operations of a plan, for `begin_undo`.
 
     Args:
         session: to the target: references that are set last are not in the plan as they were.
         folder: of the plan.
-        levels: of the plan.
+        plan: the plan.
 
     Raises:
         OSError: it cannot be written.
     """
-    write_whole(
-        folder / WHOLE_NAME, (text.encode() for text in _records(session, folder, levels)), mode=_PRIVATE
-    )
+    records = _records(session, folder, plan)
+    write_whole(folder / WHOLE_NAME, (text.encode() for text in records), mode=_PRIVATE)
 
 
-def _records(session: "Session", folder: Path, levels: Sequence[Level]) -> Iterator[str]:
+def _records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[str]:
+    """Yield the lines of all records: the last operation is undone first.
+
+    A moved object is moved back before its changes are undone, under its old DN: another object may have the
+    new DN afterwards, and must not be changed if the file is loaded twice.
+    """
     yield _HEAD
+    move = _move_of(plan, folder)
+    moved: list[PlanOperation] = []
+    for operation, earlier in _undone(session, folder, plan.levels):
+        is_modified = operation.action == PlanAction.MODIFY
+        if move is not None and is_modified and DN.parse(operation.dn).is_at_or_below(move.new):
+            moved.append(replace(operation, dn=str(move.before(DN.parse(operation.dn)))))
+            continue
+        yield from _record(session, operation, earlier)
+        if operation.action == PlanAction.MOVE:
+            for change in moved:
+                yield from _record(session, change, {})
+
+
+def _undone(
+    session: "Session", folder: Path, levels: Sequence[Level]
+) -> Iterator[tuple[PlanOperation, Values]]:
+    """Yield the operations, those of the last level first, with earlier values of references."""
     for level in sorted(levels, key=lambda plan_level: -plan_level.number):
         for part in level.files:
             for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
                 earlier = _earlier(session, batch)
                 for operation in batch:
-                    yield from _record(session, operation, earlier.get(operation.row_id, {}))
+                    yield operation, earlier.get(operation.row_id, {})
+
+
+def _move_of(plan: MigrationPlan, folder: Path) -> Move | None:
+    """Return the move of a plan that replaces a server; None for other plans."""
+    if plan.kind is not PlanKind.REPLACEMENT:
+        return None
+    operations = chain.from_iterable(read_operations(folder / file.path) for file in plan.changes)
+    moves = (Move.of(operation) for operation in operations if operation.action == PlanAction.MOVE)
+    return next(moves, None)
 
 
 def begin_undo(folder: Path) -> None:
