@@ -95,6 +95,20 @@ def test_a_plan_removes_them_and_undo_brings_them_back(
     assert world.entries() == before
 
 
+def test_undo_brings_back_what_other_classes_allow(
+    world: OrphanWorld, planted: Planted, tmp_path: Path
+) -> None:
+    (stray,) = (dn for dn in planted.removable if "cn=stray" in dn)
+    more = {"objectClass": [b"mSMQQueue", b"extensibleObject"], "l": [b"Berlin"], "description": [b"x"]}
+    world.directory.session.modify(stray, more)
+    before = world.entries()
+    world.find(tmp_path / "plan")
+    assert world.apply(tmp_path / "plan", len(planted.removable)).is_fine
+    assert stray not in world.entries()
+    undo(world.server, tmp_path / "plan")
+    assert world.entries() == before
+
+
 def test_what_was_changed_lately_has_to_wait(world: OrphanWorld, planted: Planted) -> None:
     assert not world.find(days=10**12).listing.removable
     found = world.find(days=1).listing

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import OBJECT_CLASS, new_entry
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.documents import write_whole
@@ -205,12 +205,18 @@ def _replacements(before: Values) -> Iterator[str]:
 
 
 def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
-    """Yield the lines with all attributes of a deleted object that may be written."""
-    allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
-    if not session.profile.makes_guid:
-        allowed -= _MADE_BY_SERVERS
-    attributes = {name: values for name, values in operation.before.items() if name.lower() in allowed}
-    for name, values in new_entry((operation.ldap_class,), attributes).items():
+    """Yield the lines with all attributes of a deleted object that may be written.
+
+    On OpenLDAP these are all that were read, with auxiliary classes.
+    """
+    before = {name.lower(): values for name, values in operation.before.items()}
+    classes: tuple[str, ...] = (operation.ldap_class,)
+    if session.profile.makes_guid:
+        classes = tuple(raw.decode() for raw in before.pop(OBJECT_CLASS.lower(), ())) or classes
+    else:
+        allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
+        before = {name: raws for name, raws in before.items() if name in allowed - _MADE_BY_SERVERS}
+    for name, values in new_entry(classes, before).items():
         for value in values:
             yield from fold(name, value)
 
