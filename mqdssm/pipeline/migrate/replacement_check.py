@@ -4,10 +4,12 @@ Such a plan moves one queue manager. All other operations have to follow from th
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from mqdssm.model.dn import DN, domain_of
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink
+from mqdssm.model.names import DirectFormatName, parse_format_name
 from mqdssm.pipeline.migrate.moves import Move, is_queue_manager_place, moved_values
 from mqdssm.pipeline.migrate.plan_file import PlanAction, PlanOperation
 from mqdssm.tables import TABLES
@@ -93,10 +95,31 @@ def _follows(operation: PlanOperation, move: Move) -> bool:
     if operation.action == PlanAction.DELETE:
         return dn == move.new and operation.guid is not None and operation.guid != move.guid
     if ldap_class == ALIAS_CLASS.lower():
-        return set(operation.values) == {ALIAS_FORMAT_NAME}
+        return set(operation.values) == {ALIAS_FORMAT_NAME} and _is_renamed_alias(operation, move)
     own = {DESCRIPTOR, *OF_INSTALLATION} if dn == move.new else set()
     own = {DESCRIPTOR} if dn.is_below(move.new) else own
     return all(name in own or _is_moved(name, operation, move, ldap_class) for name in operation.values)
+
+
+def is_host_of(host: str, computer: str) -> bool:
+    """Return True if a host name, with or without domain, is that of a computer."""
+    return host.partition(".")[0].lower() == computer.lower()
+
+
+def _is_renamed_alias(operation: PlanOperation, move: Move) -> bool:
+    """Return True if the format name of an alias changes from the old computer to the new one alone."""
+    try:
+        old, new = (
+            parse_format_name(b"".join(values.get(ALIAS_FORMAT_NAME, ())).decode())
+            for values in (operation.before, operation.values)
+        )
+    except ValueError:
+        return False
+    if not (isinstance(old, DirectFormatName) and isinstance(new, DirectFormatName)):
+        return False
+    (old_host, _, old_port), (new_host, _, new_port) = (name.address.partition(":") for name in (old, new))
+    is_of_move = is_host_of(old_host, move.old.parent.name) and is_host_of(new_host, move.new.parent.name)
+    return is_of_move and old_port == new_port and replace(old, address=new.address) == new
 
 
 def _is_moved(name: str, operation: PlanOperation, move: Move, ldap_class: str) -> bool:

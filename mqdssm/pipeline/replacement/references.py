@@ -15,7 +15,7 @@ from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import DirectFormatName, DirectProtocol, parse_format_name
 from mqdssm.pipeline.migrate.moves import MANAGER_CLASS
-from mqdssm.pipeline.migrate.replacement_check import DESCRIPTOR
+from mqdssm.pipeline.migrate.replacement_check import DESCRIPTOR, is_host_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.target import find_of_class
 from mqdssm.tables import TABLES
@@ -81,15 +81,25 @@ def find_aliases(session: "Session") -> Iterator[Entry]:
 def hosts_of(session: "Session", old: Computer, new: Computer) -> dict[str, str]:
     """Return the names of a computer in addresses: lower-case old name -> new name.
 
+    A DNS host name that does not begin with the computer's name is left out.
+
     Args:
         session: to the directory.
         old: the computer.
         new: the computer that takes its place.
     """
-    hosts = {old.name.lower(): new.name}
-    entries = [session.get(computer.dn, ["dNSHostName"]) for computer in (old, new)]
-    old_host, new_host = ((entry.first("dNSHostName") or b"").decode(errors="replace") for entry in entries)
-    return hosts | ({old_host.lower(): new_host or new.name} if old_host else {})
+    old_name, new_name = (DN.parse(computer.dn).name for computer in (old, new))
+    old_host, new_host = (
+        _dns_host(session, computer.dn) or name for computer, name in ((old, old_name), (new, new_name))
+    )
+    return {old_host.lower(): new_host, old_name.lower(): new_name}
+
+
+def _dns_host(session: "Session", computer: str) -> str | None:
+    """Return the DNS host name of a computer; None if it has none that begins with its name."""
+    entry = session.get(computer, ["dNSHostName"])
+    host = (entry.first("dNSHostName") or b"").decode(errors="replace")
+    return host if is_host_of(host, entry.name.name) else None
 
 
 def is_by_address(format_name: str) -> bool:

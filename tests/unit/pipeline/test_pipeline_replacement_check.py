@@ -77,6 +77,11 @@ def server(action: PlanAction, computer: str) -> PlanOperation:
     return operation(action, f"CN={computer},{SERVERS}", "server", role=EntryRole.CONTAINER)
 
 
+def alias(old: str, new: str) -> PlanOperation:
+    values, before = ({"msMQ-Recipient-FormatName": (text.encode(),)} for text in (new, old))
+    return operation(PlanAction.MODIFY, ALIAS, "msMQ-Custom-Recipient", values, before)
+
+
 ADD, MODIFY, DELETE = PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE
 GATES = {"mSMQSiteGates": (OLD.encode(),)}
 MEMBERS = {"member": (f"CN=q,{OLD}".encode(), f"CN=Anna,CN=Users,{ROOT}".encode())}
@@ -94,7 +99,8 @@ FOLLOWING = {
     "a member": operation(
         MODIFY, GROUP, "group", {"member": (f"CN=q,{NEW}".encode(), MEMBERS["member"][1])}, MEMBERS
     ),
-    "an alias": operation(MODIFY, ALIAS, "msMQ-Custom-Recipient", {"msMQ-Recipient-FormatName": (b"x",)}),
+    "an alias": alias(r"DIRECT=OS:OLD\q", r"DIRECT=OS:new\q"),
+    "an alias with a port": alias("DIRECT=HTTP://old.x.org:81/msmq/q", "DIRECT=HTTP://new.x.org:81/msmq/q"),
 }
 ADMINS = f"CN=Domain Admins,CN=Users,{ROOT}"
 FOREIGN = {
@@ -120,6 +126,12 @@ FOREIGN = {
     "a cost": operation(MODIFY, LINK, "mSMQSiteLink", {"mSMQCost": (b"1",)}, {"mSMQCost": (b"2",)}),
     "administrators": operation(MODIFY, ADMINS, "group", {"member": (NEW.encode(),)}, {"member": ()}),
     "a group's name": operation(MODIFY, GROUP, "group", {"cn": (b"x",)}, {"cn": (b"y",)}),
+    "an alias of another host": alias(r"DIRECT=OS:x\q", r"DIRECT=OS:new\q"),
+    "an alias for another host": alias(r"DIRECT=OS:old\q", r"DIRECT=OS:x\q"),
+    "an alias for another queue": alias(r"DIRECT=OS:old\q", r"DIRECT=OS:new\p"),
+    "an alias for another port": alias("DIRECT=HTTP://old:81/msmq/q", "DIRECT=HTTP://new:82/msmq/q"),
+    "an alias for something else": alias(r"DIRECT=OS:old\q", f"PUBLIC={GUID}"),
+    "an alias without an earlier name": alias("", r"DIRECT=OS:new\q"),
     "an alias's name": operation(MODIFY, ALIAS, "msMQ-Custom-Recipient", {"displayName": (b"x",)}),
     "a user": operation(MODIFY, f"CN=Anna,CN=Users,{ROOT}", "user", {"mSMQDigests": (b"x",)}),
     "a computer": operation(MODIFY, f"CN=new,{COMPUTERS}", "computer", {"mSMQDigests": (b"x",)}),
