@@ -107,7 +107,7 @@ def is_host_of(host: str, computer: str) -> bool:
 
 
 def _is_renamed_alias(operation: PlanOperation, move: Move) -> bool:
-    """Return True if the format name of an alias changes from the old computer to the new one alone."""
+    """Return True if an alias changes to the name of the new computer alone."""
     try:
         old, new = (
             parse_format_name(b"".join(values.get(ALIAS_FORMAT_NAME, ())).decode())

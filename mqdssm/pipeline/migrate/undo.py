@@ -88,7 +88,10 @@ def _records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[
 def _undone(
     session: "Session", folder: Path, levels: Sequence[Level]
 ) -> Iterator[tuple[PlanOperation, Values]]:
-    """Yield the operations, those of the last level first, with earlier values of references."""
+    """Yield the operations of all levels, the last level first.
+
+    Earlier values of references come along.
+    """
     for level in sorted(levels, key=lambda plan_level: -plan_level.number):
         for part in level.files:
             for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):

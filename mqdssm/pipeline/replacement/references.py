@@ -96,7 +96,10 @@ def hosts_of(session: "Session", old: Computer, new: Computer) -> dict[str, str]
 
 
 def _dns_host(session: "Session", computer: str) -> str | None:
-    """Return the DNS host name of a computer; None if it has none that begins with its name."""
+    """Return the DNS host name of a computer.
+
+    None if it has none that begins with its name.
+    """
     entry = session.get(computer, ["dNSHostName"])
     host = (entry.first("dNSHostName") or b"").decode(errors="replace")
     return host if is_host_of(host, entry.name.name) else None
