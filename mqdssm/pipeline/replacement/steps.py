@@ -30,6 +30,11 @@ _BACKUP: Final = (
     "Save messages, private queues and registry of {old}: mqbkup -b FOLDER. On a computer of the same name "
     "with MSMQ installed, mqbkup -r FOLDER restores them."
 )
+_PROVEN: Final = (
+    "Microsoft documents the replacement by a computer of the same name, with mqbkup. That a computer of "
+    "another name takes a queue manager over is not documented, and no test of mqdssm runs on Windows: "
+    "try it with a computer that nobody needs."
+)
 _ENABLE: Final = "Enable the computer account {new}: it is disabled."
 _STOP_NEW: Final = "Stop MSMQ on {new}: the plan deletes its queue manager, which has no queues."
 _DO_NOT_INSTALL: Final = (
@@ -172,10 +177,7 @@ def document(facts: StepFacts, before: Sequence[str], after: Sequence[str], note
             undo += f" The deleted queue manager of {facts.new} gets another GUID then."
         lines += ["## The plan", "", "`mqdssm apply PLAN` moves the queue manager. " + undo, ""]
     lines += ["## After", "", *_numbered(after), ""]
-    lines += [
-        "Steps on Windows follow Microsoft's documentation; no test of mqdssm runs on Windows.",
-        "",
-    ]
+    lines += [_PROVEN, ""]
     return "\n".join(lines)
 
 
