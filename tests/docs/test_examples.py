@@ -20,8 +20,9 @@ WITH_EXAMPLES = [
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples(page: Path, tmp_path: Path) -> None:
     with OpenLdapServer(durable=False) as server:
-        for name in ("web01", "web02"):
-            server.add_computer(name)
+        server.add_computer("web01")
+        if page.name == "replace-server.md":
+            server.add_computer("web02")
         stand_ins = {
             "ldap://127.0.0.1:3890": server.url,
             '"…"': repr(server.password),
