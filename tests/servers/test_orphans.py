@@ -95,6 +95,13 @@ def test_a_plan_removes_them_and_undo_brings_them_back(
     assert world.entries() == before
 
 
+def test_a_link_stays_if_neither_end_is_gone_by_name_and_guid(world: OrphanWorld) -> None:
+    """One site was renamed, the other one was made again with another GUID."""
+    ends = (world.site_dn("Renamed"), world.site_dn("Paris"))
+    link = world.link(world.sites[0], UUID(int=1), *ends)
+    assert world.listed() == {link: ("stale-reference", False)}
+
+
 def test_undo_brings_back_what_other_classes_allow(
     world: OrphanWorld, planted: Planted, tmp_path: Path
 ) -> None:

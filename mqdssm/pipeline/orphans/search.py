@@ -355,7 +355,8 @@ class _OrphanSearch:
                 self._note_conflict(LINK_CLASS, entry)
                 continue
             gone = [name for name in _ENDS for dn in entry.all(name)[:1] if self._is_gone(dn)]
-            unknown = [guid for guid in _link_guids(entry.name) if guid not in self._site_guids]
+            by_guid = zip(_ENDS, _link_guids(entry.name), strict=False)  # none of another name
+            unknown = [name for name, guid in by_guid if name in gone and guid not in self._site_guids]
             if gone and unknown:
                 names = ", ".join(f"{name} ({_text(entry.all(name)[0])})" for name in gone)
                 self._add(rules.NO_END, LINK_CLASS, entry, f"there is no site at {names}")
