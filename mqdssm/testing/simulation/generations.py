@@ -69,7 +69,6 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     ),
     Generation.DIRECTORIES: (330_180, 330_330),
     Generation.ALL: (
-        *(230_026, 310_010, 310_092),
         *(700_381, 702_224, 702_442, 703_254, 705_550, 705_662, 706_484, 710_022, 711_827, 711_850),
     ),
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
@@ -93,7 +92,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             800_015,
         ),
     ),
-    Generation.EVERY: (802_368, 816_772, 816_883),
+    Generation.EVERY: (230_065, 310_030, 802_368, 816_772, 816_883),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
