@@ -14,6 +14,7 @@ from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.queuenames import lower_each, name_of
 
 CLUSTER_SERVICE: Final = "MSClusterVirtualServer"
+_GUID_DIGITS: Final = 32
 _LDAP_URL: Final = re.compile(r"ldap://(?:(?P<server>[^/=]*)/)?(?P<dn>.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -193,6 +194,15 @@ def dn_of_directory_path(path: str) -> DN:
     if match is None or not match["dn"]:
         raise ValueError(f"{path!r} is no DirectoryPath: LDAP://<DN> is expected")
     return DN.parse(match["dn"])
+
+
+def link_sites(name: str) -> tuple[UUID, UUID]:
+    """Return the GUIDs of the sites in the name of a routing link (`link_name`).
+
+    Raises:
+        ValueError: the link has another name.
+    """
+    return UUID(name[:_GUID_DIGITS]), UUID(name[_GUID_DIGITS : 2 * _GUID_DIGITS])
 
 
 def link_name(site1: UUID, site2: UUID) -> str:

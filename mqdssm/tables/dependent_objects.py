@@ -16,6 +16,10 @@ from mqdssm.tables.syntax import BOOLEAN, DN_TEXT, GUID, OCTETS, OCTETS16, SID, 
 
 SETTINGS_CLASS: Final = "mSMQSettings"
 SETTINGS_NAME: Final = "MSMQ Settings"
+SETTINGS_OWNER: Final = "mSMQQMID"
+"""Attribute of mSMQSettings with the GUID of the queue manager."""
+SERVER_CLASS: Final = "server"
+"""Class of the parents of mSMQSettings."""
 ACCOUNT_DISABLED: Final = 0x2
 """Bit of userAccountControl of a computer ([MS-ADTS] 2.2.16)."""
 
@@ -37,7 +41,7 @@ class CopiedAttribute(NamedTuple):
 
 
 COPIED: Final[tuple[CopiedAttribute, ...]] = (
-    CopiedAttribute("mSMQQMID", "objectGUID", GUID, "QueueManagerIdentifier"),
+    CopiedAttribute(SETTINGS_OWNER, "objectGUID", GUID, "QueueManagerIdentifier"),
     CopiedAttribute("mSMQServices", "mSMQServiceType", UINT32, "Services"),
     CopiedAttribute("mSMQRoutingService", "mSMQRoutingServices", BOOLEAN, "RoutingServer"),
     CopiedAttribute("mSMQDsService", "mSMQDsServices", BOOLEAN, "DirectoryServer"),

@@ -18,6 +18,7 @@ ALIAS_FORMAT_NAME: Final = "msMQ-Recipient-FormatName"
 GROUP_CLASS: Final = "group"
 GROUP_MEMBER: Final = "member"
 QUEUE_CLASS: Final = "mSMQQueue"
+MANAGER_CLASS: Final = "mSMQConfiguration"
 
 ATTRIBUTES: Final[Mapping[str, AttributeType]] = {a.name.lower(): a for a in schema_attributes.ALL}
 """Attribute types by lower-case name."""

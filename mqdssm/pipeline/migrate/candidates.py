@@ -28,14 +28,14 @@ from mqdssm.pipeline.migrate.rows import path_name, site_list
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView, find_of_class
 from mqdssm.tables import places
-from mqdssm.tables.dependent_objects import SETTINGS_CLASS
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_OWNER
 from mqdssm.tables.references import REFERENCES, ReferenceForm
+from mqdssm.tables.schema import MANAGER_CLASS
 from mqdssm.wire.sid import Sid
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
-MANAGER_CLASS: Final = "mSMQConfiguration"
 SITE_CLASS: Final = "site"
 USER_CLASS: Final = "user"
 SITES: Final = "mSMQSites"
@@ -415,10 +415,8 @@ def reason_of(error: Exception) -> str:
     return " ".join(text.split()) if isinstance(error, MqdssmError | ValueError) else type(error).__name__
 
 
-OWNER: Final = "mSMQQMID"
 EVERYTHING: Final = ("*", "nTSecurityDescriptor")
 """Attributes that are read of objects to be deleted: the undo file restores them."""
-SERVER_CLASS: Final = "server"
 
 
 class ObsoleteSettings:
@@ -446,7 +444,7 @@ class ObsoleteSettings:
             if manager.served is not None and manager.served.identifier
         ]
         for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
-            of_owners = any_of(*(Equal(OWNER, guid.bytes_le) for guid in batch))
+            of_owners = any_of(*(Equal(SETTINGS_OWNER, guid.bytes_le) for guid in batch))
             for entry in find_of_class(self._session, SETTINGS_CLASS, EVERYTHING, of_owners):
                 owner = _owner(entry)
                 if owner is not None:
@@ -506,5 +504,5 @@ class ObsoleteSettings:
 
 
 def _owner(settings: Entry) -> UUID | None:
-    raw = settings.first(OWNER)
+    raw = settings.first(SETTINGS_OWNER)
     return UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 FILE_NUMBER: Final = 2**20 - 1
 """Number of the file of deletions: no staged file has it."""
-GUID_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
 
 def _link_key(name: str) -> str | None:
     try:
-        return link_key((UUID(name[:GUID_DIGITS]), UUID(name[GUID_DIGITS : 2 * GUID_DIGITS])))
+        return link_key(compute.link_sites(name))
     except ValueError:
         return None  # made by hand
 

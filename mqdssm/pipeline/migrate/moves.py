@@ -20,16 +20,15 @@ from mqdssm.errors import (
     OutcomeUnknown,
 )
 from mqdssm.model.dn import DN, domain_of
-from mqdssm.model.elements import QueueManager
 from mqdssm.pipeline.migrate.apply_journal import JournalLine
 from mqdssm.pipeline.migrate.plan_file import PARENT_GUID, PLACE, EntryRole, PlanAction, PlanOperation
-from mqdssm.tables import TABLES, places
+from mqdssm.tables import places
+from mqdssm.tables.schema import MANAGER_CLASS
 from mqdssm.tables.syntax import GUID
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
-MANAGER_CLASS: Final = TABLES[QueueManager].ldap_class
 COMPUTER: Final = b"computer"
 
 

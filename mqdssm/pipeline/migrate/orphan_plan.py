@@ -4,7 +4,6 @@ A plan has the form of a migration (`mqdssm.pipeline.migrate.plan_file`), and on
 applied, the directory is searched again before the first change: each object must still be an orphan.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Final, Unpack
 from uuid import UUID
 
 from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
-from mqdssm.errors import ConfigError, folder_errors, require_packages
+from mqdssm.errors import ConfigError, require_packages
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.migrate.candidates import EVERYTHING
-from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, PlanSummary
+from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
     PARENTS,
@@ -30,11 +29,12 @@ from mqdssm.pipeline.migrate.plan_file import (
     deletion,
     read_operations,
 )
-from mqdssm.pipeline.migrate.planning import prepared, remove_plan, target_of
+from mqdssm.pipeline.migrate.planning import plan_folder, remove_plan, target_of
 from mqdssm.pipeline.migrate.progress import Watch, tell
 from mqdssm.pipeline.orphans import Orphan, OrphanList, search_orphans
-from mqdssm.pipeline.orphans.places import LINK_CLASS, MANAGER_CLASS, QUEUE_CLASS
+from mqdssm.pipeline.orphans.places import LINK_CLASS
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
+from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -107,18 +107,12 @@ def find_orphans(
         if to is None or not listing.removable:
             return OrphanResult(listing=listing)
         is_new = not to.exists()
-        folder = prepared(to)
-        tell(watch, "planning")
-        try:
-            with folder_errors(f"the plan in {folder} cannot be written"):
-                plan = _plan(session, listing.removable, folder, reads_everything=reads_everything)
-        except BaseException:
-            remove_plan(folder, keep_folder=not is_new)
-            raise
+        with plan_folder(to) as folder:
+            tell(watch, "planning")
+            plan = _plan(session, listing.removable, folder, reads_everything=reads_everything)
         if not plan.levels:  # others deleted all of them meanwhile
             remove_plan(folder, keep_folder=not is_new)
             return OrphanResult(listing=listing)
-        shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
     return OrphanResult(listing=listing, plan=plan, folder=to)
 
 

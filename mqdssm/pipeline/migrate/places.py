@@ -32,7 +32,6 @@ GUID_MAP_COLUMNS: Final = ("type", "old", "new", "dn")
 REFERRED: Final = (TABLES[Site].ldap_class, TABLES[QueueManager].ldap_class)
 LINK_CLASS: Final = TABLES[RoutingLink].ldap_class
 _COLUMNS: Final = ["row_id", "guid", "dn", "class", "role", "action"]
-_GUID_DIGITS: Final = 32
 
 
 class ObjectPlace(NamedTuple):
@@ -93,7 +92,7 @@ class ReferencedPlaces:
             return dn
         name = DN.parse(dn)
         try:
-            old = [UUID(name.name[at : at + _GUID_DIGITS]) for at in (0, _GUID_DIGITS)]
+            old = compute.link_sites(name.name)
         except ValueError:
             return dn
         ends = [self.by_guid[guid].guid if guid in self.by_guid else guid for guid in old]

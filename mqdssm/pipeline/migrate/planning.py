@@ -438,6 +438,26 @@ def prepared(to: Path) -> Path:
     return to.resolve()
 
 
+@contextmanager
+def plan_folder(to: Path) -> Iterator[Path]:
+    """Prepare the folder of a plan, and yield its absolute path.
+
+    After an error the files of the plan are removed, and a folder that did not exist before.
+
+    Raises:
+        ConfigError: the folder holds something else, or the plan cannot be written.
+    """
+    is_new = not to.exists()
+    folder = prepared(to)
+    try:
+        with folder_errors(f"the plan in {folder} cannot be written"):
+            yield folder
+    except BaseException:
+        remove_plan(folder, keep_folder=not is_new)
+        raise
+    shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
+
+
 def remove_plan(folder: Path, *, keep_folder: bool) -> None:
     """Remove the files of an unused plan, and its folder unless that is kept."""
     for path in folder.iterdir():

@@ -7,30 +7,33 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from mqdssm.events.encode import DESCRIPTOR
 from mqdssm.model.dn import DN, domain_of
-from mqdssm.model.elements import Queue, QueueManager, RoutingLink
+from mqdssm.model.elements import RoutingLink
 from mqdssm.model.names import DirectFormatName, parse_format_name
 from mqdssm.pipeline.migrate.moves import Move, is_queue_manager_place, moved_values
 from mqdssm.pipeline.migrate.plan_file import PlanAction, PlanOperation
 from mqdssm.tables import TABLES
-from mqdssm.tables.dependent_objects import SETTINGS_CLASS
+from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_OWNER
 from mqdssm.tables.references import REFERENCES, ReferenceForm
-from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER
+from mqdssm.tables.schema import (
+    ALIAS_CLASS,
+    ALIAS_FORMAT_NAME,
+    GROUP_CLASS,
+    GROUP_MEMBER,
+    MANAGER_CLASS,
+    QUEUE_CLASS,
+)
 from mqdssm.tables.syntax import GUID
 
-MANAGER_CLASS: Final = TABLES[QueueManager].ldap_class
-QUEUE_CLASS: Final = TABLES[Queue].ldap_class
 OF_INSTALLATION: Final = ("mSMQEncryptKey", "mSMQOSType", "mSMQComputerTypeEx")
 """Attributes that the installation of MSMQ on a computer writes: those of the new computer count."""
-OWNER: Final = "mSMQQMID"
-DESCRIPTOR: Final = "nTSecurityDescriptor"
-_SERVER_CLASS: Final = "server"
 
 ALLOWED_ACTIONS: Final[Mapping[str, frozenset[str]]] = {
     MANAGER_CLASS.lower(): frozenset({PlanAction.MOVE, PlanAction.MODIFY, PlanAction.DELETE}),
     QUEUE_CLASS.lower(): frozenset({PlanAction.MODIFY}),
     SETTINGS_CLASS.lower(): frozenset({PlanAction.ADD, PlanAction.MODIFY, PlanAction.DELETE}),
-    _SERVER_CLASS: frozenset({PlanAction.ADD, PlanAction.DELETE}),
+    SERVER_CLASS: frozenset({PlanAction.ADD, PlanAction.DELETE}),
     TABLES[RoutingLink].ldap_class.lower(): frozenset({PlanAction.MODIFY}),
     GROUP_CLASS.lower(): frozenset({PlanAction.MODIFY}),
     ALIAS_CLASS.lower(): frozenset({PlanAction.MODIFY}),
@@ -84,14 +87,14 @@ def _follows(operation: PlanOperation, move: Move) -> bool:
     dn, ldap_class = DN.parse(operation.dn), operation.ldap_class.lower()
     if operation.later:
         return False
-    if ldap_class in {SETTINGS_CLASS.lower(), _SERVER_CLASS}:
-        server = dn if ldap_class == _SERVER_CLASS else dn.parent
+    if ldap_class in {SETTINGS_CLASS.lower(), SERVER_CLASS}:
+        server = dn if ldap_class == SERVER_CLASS else dn.parent
         is_new = server.name.lower() == move.new.parent.name.lower()
         is_old = server.name.lower() == move.old.parent.name.lower()
         if operation.action == PlanAction.DELETE:
             return is_new or is_old
-        is_owned = tuple(operation.values.get(OWNER, ())) == (GUID.dump(move.guid),)
-        return is_new and (ldap_class == _SERVER_CLASS or is_owned)
+        is_owned = tuple(operation.values.get(SETTINGS_OWNER, ())) == (GUID.dump(move.guid),)
+        return is_new and (ldap_class == SERVER_CLASS or is_owned)
     if operation.action == PlanAction.DELETE:
         return dn == move.new and operation.guid is not None and operation.guid != move.guid
     if ldap_class == ALIAS_CLASS.lower():

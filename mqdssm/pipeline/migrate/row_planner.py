@@ -16,8 +16,6 @@ from mqdssm.events.references import split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
 from mqdssm.pipeline.migrate.candidates import (
-    MANAGER_CLASS,
-    SERVER_CLASS,
     Candidate,
     Candidates,
     ObsoleteSettings,
@@ -40,9 +38,10 @@ from mqdssm.pipeline.migrate.sids import SidRewriter
 from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.pipeline.runner import StopRequest
-from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
+from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_NAME
 from mqdssm.tables.equality import find_differences
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
+from mqdssm.tables.schema import MANAGER_CLASS
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -15,8 +15,8 @@ from mqdssm.directory.session import Forest
 from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.events.references import BATCH_TERMS, split_into_batches
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.orphans.places import MANAGER_CLASS
 from mqdssm.tables import places
+from mqdssm.tables.schema import MANAGER_CLASS
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session

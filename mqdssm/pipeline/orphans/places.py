@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.model.dn import DN
-from mqdssm.model.elements import Queue, QueueManager, RoutingLink
+from mqdssm.model.elements import RoutingLink
 from mqdssm.tables import TABLES, places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_NAME
+from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 
-QUEUE_CLASS: Final = TABLES[Queue].ldap_class
-MANAGER_CLASS: Final = TABLES[QueueManager].ldap_class
 LINK_CLASS: Final = TABLES[RoutingLink].ldap_class
 ORPHAN_CLASSES: Final = (QUEUE_CLASS, MANAGER_CLASS, SETTINGS_CLASS, LINK_CLASS)
 """Classes of the objects that may be orphans."""

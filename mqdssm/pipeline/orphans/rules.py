@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from mqdssm.pipeline.orphans.places import LINK_CLASS, MANAGER_CLASS, QUEUE_CLASS
+from mqdssm.pipeline.orphans.places import LINK_CLASS
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
+from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 
 TYPE_NAMES: Final = {
     QUEUE_CLASS: "queue",

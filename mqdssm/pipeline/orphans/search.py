@@ -20,11 +20,12 @@ from mqdssm.model.dn import DN
 from mqdssm.pipeline.orphans import rules
 from mqdssm.pipeline.orphans.evidence import GUID, Evidence, guids_of
 from mqdssm.pipeline.orphans.listing import Orphan, OrphanList
-from mqdssm.pipeline.orphans.places import LINK_CLASS, MANAGER_CLASS, QUEUE_CLASS, OrphanPlaces
+from mqdssm.pipeline.orphans.places import LINK_CLASS, OrphanPlaces
 from mqdssm.pipeline.orphans.rules import ORPHAN_RULES, OrphanRule
-from mqdssm.tables import places
-from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED, SETTINGS_CLASS
+from mqdssm.tables import compute, places
+from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED, SETTINGS_CLASS, SETTINGS_OWNER
 from mqdssm.tables.references import REFERENCES, references_in
+from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 from mqdssm.tables.syntax import TIME
 
 if TYPE_CHECKING:
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 SITE_CLASS: Final = "site"
 ENTERPRISE_CLASS: Final = "mSMQEnterpriseSettings"
 COMPUTER_CLASS: Final = "computer"
-OWNER: Final = next(iter(REFERENCES[SETTINGS_CLASS]))
-"""Attribute of a settings object with the GUID of its queue manager."""
 _ENDS: Final = ("mSMQSite1", "mSMQSite2")
-_GUID_DIGITS: Final = 32
 
 
 @dataclass(slots=True)
@@ -284,17 +282,17 @@ class _OrphanSearch:
             if not manager.problem
         }
         open_cases: list[tuple[Entry, UUID]] = []
-        for entry in self._find(self._configuration, SETTINGS_CLASS, (OWNER,)):
+        for entry in self._find(self._configuration, SETTINGS_CLASS, (SETTINGS_OWNER,)):
             if not self._is_in_site(entry):
                 continue
             if _is_conflict(entry.name):
                 self._note_conflict(SETTINGS_CLASS, entry)
                 continue
-            (owner, *_) = (*guids_of(entry, OWNER), UUID(int=0))
+            (owner, *_) = (*guids_of(entry, SETTINGS_OWNER), UUID(int=0))
             manager = by_guid.get(owner)
             computer = entry.name.parent.name
             if owner == UUID(int=0):
-                self._add(rules.NO_OWNER, SETTINGS_CLASS, entry, f"{OWNER} has no GUID")
+                self._add(rules.NO_OWNER, SETTINGS_CLASS, entry, f"{SETTINGS_OWNER} has no GUID")
             elif manager is not None and not manager.problem:
                 continue
             elif self._session.profile.name_key(computer) in computers:
@@ -481,9 +479,9 @@ def _is_deleted(dn: str) -> bool:
     return places.DELETED_MARK.lower() in _key(dn).replace("\\0a", "\n")
 
 
-def _link_guids(dn: DN) -> Iterator[UUID]:
-    """Yield the GUIDs of the two sites in a link's name; none of another name."""
+def _link_guids(dn: DN) -> tuple[UUID, ...]:
+    """Return the GUIDs of the two sites in a link's name; none of another name."""
     try:
-        yield from [UUID(dn.name[at : at + _GUID_DIGITS]) for at in (0, _GUID_DIGITS)]
+        return compute.link_sites(dn.name)
     except ValueError:
-        return
+        return ()

@@ -10,19 +10,17 @@ from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.model.dn import DN, domain_of
-from mqdssm.model.elements import Queue
 from mqdssm.pipeline.migrate.candidates import EVERYTHING
-from mqdssm.pipeline.migrate.moves import MANAGER_CLASS
 from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.target import computers_there
-from mqdssm.tables import TABLES, compute, places
+from mqdssm.tables import compute, places
 from mqdssm.tables.compute import ServiceBits
+from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 from mqdssm.tables.syntax import BOOLEAN, UINT32
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
-QUEUE_CLASS: Final = TABLES[Queue].ldap_class
 _QUEUE_ATTRIBUTES: Final = ("objectGUID", "mSMQQueueNameExt", "nTSecurityDescriptor")
 _WITHOUT_DOMAIN: Final = "give its name as in srv01, without domain and without $"
 _JOIN_FIRST: Final = (

@@ -16,13 +16,14 @@ from mqdssm.directory.filters import Equal, Present
 from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import ConfigError
+from mqdssm.events.encode import DESCRIPTOR
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import RoutingLink
-from mqdssm.pipeline.migrate.candidates import EVERYTHING, OWNER, SERVER_CLASS
-from mqdssm.pipeline.migrate.moves import MANAGER_CLASS, Move, moved_values
+from mqdssm.pipeline.migrate.candidates import EVERYTHING
+from mqdssm.pipeline.migrate.moves import Move, moved_values
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
@@ -38,15 +39,15 @@ from mqdssm.pipeline.migrate.plan_file import (
     deletion,
 )
 from mqdssm.pipeline.migrate.planning import target_of
-from mqdssm.pipeline.migrate.replacement_check import DESCRIPTOR, OF_INSTALLATION
+from mqdssm.pipeline.migrate.replacement_check import OF_INSTALLATION
 from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.pipeline.migrate.target import TargetView, find_of_class
 from mqdssm.pipeline.replacement import references
-from mqdssm.pipeline.replacement.checks import QUEUE_CLASS, CheckedServers, guid_in
+from mqdssm.pipeline.replacement.checks import CheckedServers, guid_in
 from mqdssm.tables import TABLES
-from mqdssm.tables.dependent_objects import SETTINGS_CLASS
-from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS
+from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_OWNER
+from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, MANAGER_CLASS, QUEUE_CLASS
 from mqdssm.tables.syntax import GUID
 from mqdssm.wire.sid import Sid
 
@@ -214,7 +215,7 @@ class ReplacementPlanner:
                 self._delete_settings(settings)
 
     def _settings_of(self, owner: UUID) -> list[Entry]:
-        owned = Equal(OWNER, owner.bytes_le)
+        owned = Equal(SETTINGS_OWNER, owner.bytes_le)
         entries = find_of_class(self.session, SETTINGS_CLASS, EVERYTHING, owned)
         return sorted(entries, key=lambda entry: entry.dn)
 
@@ -228,7 +229,7 @@ class ReplacementPlanner:
             operation = _companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, settings.values)
             self._write(_SETTINGS, operation, row=1)
             return
-        owner = present.first(OWNER)
+        owner = present.first(SETTINGS_OWNER)
         if owner is not None and (existing is None or owner != guid_in(existing).bytes_le):
             raise ConfigError(f"{settings.dn} belongs to another queue manager: delete it first")
         values = {name: raws for name, raws in settings.values.items() if name.lower().startswith("msmq")}

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import And, Equal, LdapFilter, Present, any_of
 from mqdssm.errors import DecodeError
+from mqdssm.events.encode import DESCRIPTOR
 from mqdssm.events.references import BATCH_TERMS, split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import DirectFormatName, DirectProtocol, parse_format_name
-from mqdssm.pipeline.migrate.moves import MANAGER_CLASS
-from mqdssm.pipeline.migrate.replacement_check import DESCRIPTOR, is_host_of
+from mqdssm.pipeline.migrate.replacement_check import is_host_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.target import find_of_class
 from mqdssm.tables import TABLES
 from mqdssm.tables.references import REFERENCES, ReferenceForm
-from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER
+from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, GROUP_MEMBER, MANAGER_CLASS
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
 

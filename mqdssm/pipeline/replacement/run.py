@@ -1,24 +1,23 @@
 """Replacement of a server: checks, plan, path names, and steps of people."""
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 from uuid import UUID
 
-from mqdssm.errors import folder_errors, require_packages
+from mqdssm.errors import require_packages
 from mqdssm.model.dn import DN
 from mqdssm.model.safe_text import csv_cell
 from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
-from mqdssm.pipeline.migrate.outcome import WORK_NAME
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
-from mqdssm.pipeline.migrate.planning import prepared, remove_plan
+from mqdssm.pipeline.migrate.planning import plan_folder
 from mqdssm.pipeline.replacement import references
 from mqdssm.pipeline.replacement.checks import CheckedServers, check_servers, guid_in
 from mqdssm.pipeline.replacement.planning import ReplacementPlanner
 from mqdssm.pipeline.replacement.steps import STEPS_NAME, StepFacts, document, steps_after, steps_before
 from mqdssm.tables import compute
+from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED
 from mqdssm.tables.syntax import UINT32
 from mqdssm.wire.sid import Sid
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 PATHNAMES_NAME: Final = "pathnames.csv"
-ACCOUNT_DISABLED: Final = 0x2
-"""ADS_UF_ACCOUNTDISABLE of userAccountControl ([MS-ADTS] 2.2.16)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,20 +92,12 @@ def replace_server(
         DirectoryError: the directory cannot be asked.
     """
     require_packages("pyarrow", "numpy", extra="pipeline")
-    is_new = not to.exists()
     with access_to(urls, variable_read(login)) as access, access.connect() as directory:
         session = directory.session
         session.refuse_if_replicated("replace-server")
         servers = check_servers(session, old, new, delete_empty=delete_empty)
-        folder = prepared(to)
-        try:
-            with folder_errors(f"the plan in {folder} cannot be written"):
-                planned = _plan(session, servers, folder)
-        except BaseException:
-            remove_plan(folder, keep_folder=not is_new)
-            raise
-        shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
-    return planned
+        with plan_folder(to) as folder:
+            return _plan(session, servers, folder)
 
 
 def _plan(session: "Session", servers: CheckedServers, folder: Path) -> Replacement:

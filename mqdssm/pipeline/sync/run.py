@@ -1,6 +1,5 @@
 """Synchronization of a directory with a declaration: compare, plan and apply."""
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from mqdssm.errors import ConfigError, folder_errors, require_packages
+from mqdssm.errors import ConfigError, require_packages
 from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
-from mqdssm.pipeline.migrate.outcome import WORK_NAME
-from mqdssm.pipeline.migrate.planning import prepared, remove_plan
+from mqdssm.pipeline.migrate.planning import plan_folder, remove_plan
 from mqdssm.pipeline.migrate.progress import Watch, tell
 from mqdssm.pipeline.sync.declaration import Declaration, load_declaration
 from mqdssm.pipeline.sync.planning import Compared, SyncPlanner
@@ -129,18 +127,9 @@ def _compare(
     login: PipelineLogIn,
 ) -> Compared:
     """Compare a declaration with a directory, and write the plan to a folder."""
-    with access_to(urls, login) as access, access.connect() as directory:
-        is_new = not to.exists()
-        folder = prepared(to)
+    with access_to(urls, login) as access, access.connect() as directory, plan_folder(to) as folder:
         tell(watch, "comparing")
         planner = SyncPlanner(
             directory.session, declaration, folder, prune=prune, allow_deletes=allow_deletes
         )
-        try:
-            with folder_errors(f"the plan in {folder} cannot be written"):
-                compared = planner.run()
-        except BaseException:
-            remove_plan(folder, keep_folder=not is_new)
-            raise
-        shutil.rmtree(folder / WORK_NAME, ignore_errors=True)
-    return compared
+        return planner.run()

@@ -22,7 +22,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site, User
 from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType, element_of
-from mqdssm.pipeline.migrate.candidates import MANAGER_CLASS, Candidate, Candidates, reason_of
+from mqdssm.pipeline.migrate.candidates import Candidate, Candidates, reason_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
 from mqdssm.spark.options import OnConflict
@@ -30,6 +30,7 @@ from mqdssm.spark.writing.outcomes import SettledRow
 from mqdssm.tables import TABLES
 from mqdssm.tables.equality import find_differences
 from mqdssm.tables.references import REFERENCES
+from mqdssm.tables.schema import MANAGER_CLASS
 
 if TYPE_CHECKING:
     from mqdssm.directory.entries import Entry

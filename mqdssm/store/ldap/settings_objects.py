@@ -31,14 +31,13 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
 from mqdssm.store.ldap.stored_entry import StoredEntry
 from mqdssm.store.ldap.view import StoreSearches
-from mqdssm.tables.dependent_objects import SETTINGS_CLASS
+from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_OWNER
 from mqdssm.tables.places import sites_dn
 from mqdssm.tables.properties import OBJECT_GUID
 from mqdssm.tables.syntax import BOOLEAN
 
 log = logging.getLogger(__name__)
 
-OWNER: Final = "mSMQQMID"
 SITES: Final = "mSMQSites"
 _OF_CLASS: Final = Equal("objectClass", SETTINGS_CLASS.encode())
 _SERVES: Final = any_of(
@@ -93,8 +92,8 @@ class SettingsObjects:
 
     def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
         """Return the machines among some that have settings objects."""
-        terms = (Equal(OWNER, bytes(machine)) for machine in machines)
-        entries = self._reader.any_of(terms, _OF_CLASS, (OWNER,))
+        terms = (Equal(SETTINGS_OWNER, bytes(machine)) for machine in machines)
+        entries = self._reader.any_of(terms, _OF_CLASS, (SETTINGS_OWNER,))
         return {guid for entry in entries if (guid := _owner(entry)) is not None}
 
     def follow_sites(self, sites: Iterable[Guid | None]) -> None:
@@ -127,7 +126,7 @@ class SettingsObjects:
             DirectoryNotConnected: the directory cannot be reached.
         """
         servers = [_guid(entry, OBJECT_GUID) for entry in self._reader.find(_SERVERS, (OBJECT_GUID,))]
-        settings = self._session.find(sites_dn(self._reader.places.forest_root), _OF_CLASS, [OWNER])
+        settings = self._session.find(sites_dn(self._reader.places.forest_root), _OF_CLASS, [SETTINGS_OWNER])
         self.follow([*servers, *(_owner(entry) for entry in list(settings))])
 
     @staticmethod
@@ -152,4 +151,4 @@ def _guid(entry: Entry, name: str) -> Guid | None:
 
 
 def _owner(entry: Entry) -> Guid | None:
-    return _guid(entry, OWNER)
+    return _guid(entry, SETTINGS_OWNER)
