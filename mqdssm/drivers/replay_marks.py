@@ -13,8 +13,12 @@ from typing import Any, Final
 from mqdssm.events.durable_files import LockedDocument
 from mqdssm.model.closing import Closeable
 
-LEAD_S: Final = 10
-"""Seconds that a date is written ahead: so long a sender may not be heard behind a crash."""
+LEAD_S: Final = 2
+"""Seconds that a date is written ahead: so long a sender may not be heard behind a crash.
+
+Clients give up after ten seconds (`REQUEST_TIMEOUT_S`): a reply to a server
+that is back has to count in time.
+"""
 MARKS_MAX: Final = 1000
 """Senders in the file, some 40 KB; beyond it the oldest dates count for all senders."""
 

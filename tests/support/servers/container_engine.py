@@ -130,4 +130,16 @@ def compose(file: Path, project: str, arguments: Sequence[str], **variables: str
         command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=BUILD_S, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    _keep_bridge_addresses()
     return done.stdout
+
+
+def _keep_bridge_addresses() -> None:
+    """Keep the link addresses of podman's bridges as they are now.
+
+    Without this, a bridge gets another address when a container begins or ends, and the others do not reach
+    its DNS server for up to half a minute: ARP still has the old one.
+    """
+    for bridge in Path("/sys/class/net").glob("podman*"):
+        address = (bridge / "address").read_text().strip()
+        subprocess.run(["ip", "link", "set", "dev", bridge.name, "address", address], check=True)

@@ -15,6 +15,7 @@ from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.replay_marks import LEAD_S, ReplayMarks
 from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
+from mqdssm.engines.replication.state import REQUEST_TIMEOUT_S
 from mqdssm.errors import ConfigError
 from mqdssm.model.transport import replication_queue
 
@@ -137,6 +138,19 @@ def test_closing_leaves_nothing_refused_that_was_not_taken(machine):
     machine.start()
     assert not machine.admits(NOW)
     assert machine.admits(NOW + 1)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.1")
+def test_a_sender_is_heard_soon_behind_a_crash(machine):
+    """The reply to the first request counts, also if the server is back at once."""
+    machine.start()
+    for second in range(20):
+        machine.up_s = second
+        assert machine.admits(NOW + second)
+    machine.crash()
+    machine.start()
+    machine.up_s += REQUEST_TIMEOUT_S // 2
+    assert machine.admits(NOW + int(machine.up_s))
 
 
 def test_many_messages_are_few_writes(machine, monkeypatch):
