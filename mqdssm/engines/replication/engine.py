@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from mqdssm.engines.actions import TimerFired
+from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication import (
     changes,
@@ -131,6 +131,8 @@ class ReplicationEngine:
         """
         self._server.now = now
         self._server.actions = []
+        if isinstance(event, TimerFired):
+            self._server.timers.pop(event.name, None)
         if isinstance(event, do.Performed):
             if self._job is None or event.token != self._token:
                 raise ValueError(f"no operation {event.token} is under way")
@@ -231,6 +233,9 @@ class ReplicationEngine:
             self._has_started = True
         except Exception:
             self._job = None  # an error in our code affects one event only
+            for action in self._server.actions:
+                if isinstance(action, StartTimer):
+                    self._server.timers.pop(action.name, None)
             if self._has_started and self._server.has_unfinished and self._event != _AGAIN:
                 self._backlog.appendleft(_AGAIN)  # the actions of this step are lost, including timers
             raise

@@ -84,11 +84,10 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
         partition.known_number = max(partition.known_number, number)
         partition.reporters[key_of(sender)] = (sender, number)
         may_ask = is_highest or not partition.is_doubted  # decision R166
-        was_asking = partition.is_asking
         if may_ask and not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False
-        sync_requests.send(server, partition, keeps_timer=was_asking)
+        sync_requests.send(server, partition)
         return
     sync_requests.send(server, partition)
     _ask_pec(server)

@@ -56,7 +56,7 @@ class Partition:
         is_first_source_removed: True if that server was removed from the enterprise since (R167).
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.
-        wait_s: how long the next request waits for its reply; 0 for the shortest wait.
+        wait_s: how long the next request waits for its reply at least; doubled at each timeout.
         must_ask: True if the current work needs a request once it is persisted.
         tries: number of requests in a row without a reply.
         is_begun_anew: True if the full synchronization begins for the second time: it ends with any source,
@@ -129,6 +129,11 @@ class Partition:
         """True if no full synchronization is under way."""
         return self.record.purge_state is PurgeState.NORMAL
 
+    @property
+    def takes_replies(self) -> bool:
+        """True if no step of a full synchronization has to be done before the next reply."""
+        return self.record.purge_state in {PurgeState.NORMAL, PurgeState.SYNC0}
+
     def change(self, **changes: Any) -> None:
         """Set fields of the persisted part, in memory."""
         self.record = replace(self.record, **changes)
@@ -149,14 +154,12 @@ class Neighbor:
         machine_id: identifier of a BSC, if it is known.
         available: AvailableChangeCollection.
         header_at: time at which it was last sent a SeqNumberHeader.
-        is_timed: True if its timer is running.
     """
 
     record: DirectoryNeighbor
     machine_id: Guid | None = None
     available: list[DirectoryChange] = field(default_factory=list)
     header_at: float | None = None
-    is_timed: bool = False
 
     @property
     def name(self) -> str:
@@ -239,6 +242,7 @@ class ReplicaState:
         is_demoted: True if our own machine object has the role of a BSC.
         is_retiring: True if our site is handed over, and the enterprise does not know yet (decision R38).
         foreign: the look for changes of other programs that is under way.
+        timers: by name of a running timer, when it runs out (decision R193).
         actions: the actions for the driver.
         handlers: handler of each type of internal event (`mqdssm.engines.replication.internal_events`).
     """
@@ -259,6 +263,7 @@ class ReplicaState:
     is_demoted: bool = False
     is_retiring: bool = False
     foreign: ForeignLook = field(default_factory=ForeignLook)
+    timers: dict[str, float] = field(default_factory=dict)
     actions: list[Action] = field(default_factory=list)
     handlers: Mapping[type[Any], Callable[["ReplicaState", Any], Job[None]]] = field(default_factory=dict)
 
@@ -351,11 +356,18 @@ class ReplicaState:
         self.start_timer(Timer(TimerPurpose.AGAIN), FINISH_S)
 
     def start_timer(self, timer: Timer, after_s: float) -> None:
-        """Start a timer, or restart it."""
-        self.actions.append(StartTimer(name=timer.name, after_s=after_s))
+        """Start a timer.
+
+        A timer that is running never runs out later: others could put off our work (decision R193).
+        """
+        due = self.now + after_s
+        if self.timers.get(timer.name, due + 1) > due:
+            self.timers[timer.name] = due
+            self.actions.append(StartTimer(name=timer.name, after_s=after_s))
 
     def stop_timer(self, timer: Timer) -> None:
         """Stop a timer."""
+        self.timers.pop(timer.name, None)
         self.actions.append(StopTimer(name=timer.name))
 
     def save(self, partition: Partition, **changes: Any) -> Job[None]:

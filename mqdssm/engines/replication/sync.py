@@ -28,7 +28,7 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
     """
     partition = server.partitions.get(Guid.parse(key))
     if partition is not None and not partition.record.owned:
-        partition.is_asking = False
+        sync_requests.time_out(server, partition)
         partition.tries += 1
         partition.hint = _other_source(server, partition)
         yield from resume(server, partition)
@@ -64,7 +64,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         yield from sync_requests.enter_full_sync(server, partition, purged=message.purged_seq_number)
     state = partition.record.purge_state
     if (
-        state not in {PurgeState.NORMAL, PurgeState.SYNC0}
+        not partition.takes_replies
         or changes.is_stale(partition, message.purged_seq_number)
         or message.from_seq_number > partition.last
         or message.purged_seq_number > max(partition.last, partition.record.purged)  # decision R85
@@ -98,7 +98,8 @@ def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
     """Return True if a reply is the first one of a full synchronization to begin."""
     purged = partition.purged_elsewhere
     is_first = message.complete_sync0 is not CompleteSync0.NONE and message.from_seq_number == MIN
-    return purged is not None and is_first and purged <= message.purged_seq_number
+    is_due = purged is not None and purged <= message.purged_seq_number
+    return is_due and is_first and partition.takes_replies
 
 
 def _after_reply(
@@ -114,11 +115,21 @@ def _after_reply(
     if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
         yield from _after_empty_reply(server, partition, sender)
         return
-    sync_requests.finish(server, partition)
+    _ask_on(server, partition, asked_from)
+
+
+def _ask_on(server: ReplicaState, partition: Partition, asked_from: SequenceNumber) -> None:
+    """Ask for more after a reply.
+
+    A reply that brought nothing, or has a gap, would come again: not at once (decision R81), and not at the
+    cost of a request that the timer is to send to another server (decision R193).
+    """
     if partition.last > asked_from:
+        sync_requests.finish(server, partition)
         sync_requests.send(server, partition)
     else:
-        sync_requests.send_later(server, partition)  # the reply has a gap
+        sync_requests.end(partition)
+        sync_requests.send_later(server, partition)
 
 
 def _reached(message: SyncReplyMessage) -> SequenceNumber:
@@ -133,13 +144,17 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
 
 def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Handle a reply without news."""
-    sync_requests.finish(server, partition)
+    sync_requests.end(partition)
     partition.hint = ""
     yield from succession.handle_no_news(server, partition, sender)
     if key_of(sender) == key_of(server.upstream(partition)):
         partition.tries = 0
-    if not partition.record.owned and (partition.known_number > partition.last or not partition.is_whole):
+    if partition.record.owned:
+        return
+    if partition.known_number > partition.last or not partition.is_whole:
         sync_requests.send_later(server, partition)
+    elif not partition.is_asking:
+        sync_requests.finish(server, partition)
 
 
 def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
@@ -180,29 +195,26 @@ def _after_sync0_reply(
         yield from _sweep(server, partition)
         sync_requests.send(server, partition)
     elif message.complete_sync0 is not CompleteSync0.NONE:
-        sync_requests.finish(server, partition)
-        if partition.last > message.from_seq_number:
-            sync_requests.send(server, partition)
-        else:
-            sync_requests.send_later(
-                server, partition
-            )  # an empty reply would come again: not at once (decision R81)
+        _ask_on(server, partition, message.from_seq_number)
 
 
 def receive_already_purged(server: ReplicaState, message: AlreadyPurgedMessage, sender: str) -> None:
     """Handle Already Purged (3.3.7.7).
 
     Missed changes are purged, so synchronize in full (3.3.7.10). Our copy stays as it is until the first
-    reply comes: the source may be lost by then, and our copy be the best one (decision R191).
+    reply comes: the source may be lost by then, and our copy be the best one (decision R191). A step of
+    ours that failed is done before: its timer goes on (decision R194).
     """
     partition = server.partitions[message.partition_id]
+    if not partition.takes_replies:
+        return
     purged = message.purged_seq_number
     if purged <= max(partition.last, partition.record.purged, partition.purged_elsewhere or MIN):
         return
     server.note("synchronizes in full", f"partition {partition.id}, with {sender}")
     partition.purged_elsewhere = purged
     partition.is_whole = partition.is_settled = False
-    sync_requests.finish(server, partition)
+    sync_requests.end(partition)
     sync_requests.send(server, partition)
 
 

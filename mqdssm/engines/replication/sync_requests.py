@@ -29,21 +29,17 @@ def _timer_of(partition_id: Guid) -> Timer:
     return Timer(TimerPurpose.SYNC, str(partition_id))
 
 
-def send(server: ReplicaState, partition: Partition, *, keeps_timer: bool = False) -> None:
-    """Send Sync Request (3.3.7.3), unless one is under way.
-
-    A request because of a report keeps the timer of the one that it replaces, or reports would put it off.
-    """
+def send(server: ReplicaState, partition: Partition) -> None:
+    """Send Sync Request (3.3.7.3), unless one is under way."""
     record = partition.record
-    if partition.is_asking or record.owned or record.purge_state not in {PurgeState.NORMAL, PurgeState.SYNC0}:
+    if partition.is_asking or record.owned or not partition.takes_replies:
         return
     if partition.purged_elsewhere is not None and partition.last >= partition.purged_elsewhere:
         partition.purged_elsewhere = None  # the missed changes came after all
     purged = partition.purged_elsewhere
     partition.is_asking = True
     partition.asked_from = partition.last if purged is None else MIN
-    if not keeps_timer:
-        _start_timer(server, partition)
+    _start_timer(server, partition)
     upstream = server.upstream(partition)
     if not upstream or server.is_me(upstream):
         return  # until it is known which server to ask
@@ -67,7 +63,7 @@ def repeat(server: ReplicaState, partition: Partition) -> None:
     """
     if partition.is_asking:
         partition.is_asking = False
-        send(server, partition, keeps_timer=True)
+        send(server, partition)
 
 
 def send_if_needed(server: ReplicaState, partition: Partition) -> None:
@@ -78,23 +74,32 @@ def send_if_needed(server: ReplicaState, partition: Partition) -> None:
 
 
 def send_later(server: ReplicaState, partition: Partition) -> None:
-    """Send a request when the timer runs out, with a longer wait each time."""
+    """Send a request when the timer runs out."""
     partition.is_asking = True
     _start_timer(server, partition)
 
 
 def _start_timer(server: ReplicaState, partition: Partition) -> None:
+    server.start_timer(timer_of(partition), max(partition.wait_s, server.settings.sync_wait_s))
+
+
+def time_out(server: ReplicaState, partition: Partition) -> None:
+    """End the request that is under way: it has no reply. The next one waits longer."""
     settings = server.settings
-    wait_s = max(partition.wait_s, settings.sync_wait_s)
-    server.start_timer(timer_of(partition), wait_s)
-    partition.wait_s = min(2 * wait_s, settings.sync_wait_max_s)
+    partition.is_asking = False
+    partition.wait_s = min(2 * max(partition.wait_s, settings.sync_wait_s), settings.sync_wait_max_s)
+
+
+def end(partition: Partition) -> None:
+    """End the request that is under way: it has a reply. Its timer goes on."""
+    partition.is_asking = False
+    partition.asked_from = None
+    partition.wait_s = 0.0
 
 
 def finish(server: ReplicaState, partition: Partition) -> None:
     """End the request that is under way, and stop its timer."""
-    partition.is_asking = False
-    partition.asked_from = None
-    partition.wait_s = 0.0
+    end(partition)
     server.stop_timer(timer_of(partition))
 
 

@@ -146,9 +146,6 @@ def _remove_neighbor(server: ReplicaState, neighbors: dict[str, Neighbor], key: 
 
 
 def _start_timer(server: ReplicaState, neighbor: Neighbor) -> None:
-    if neighbor.is_timed:
-        return
-    neighbor.is_timed = True
     settings = server.settings
     wait_s = settings.intrasite_s if neighbor.record.is_bsc else settings.intersite_s
     server.start_timer(neighbor.timer, wait_s)

@@ -191,6 +191,7 @@ class DrivenServer(SimulatedServer):
                 self.say(f"loses {len(actions) - count} actions")
                 raise Crash
             yield self._seen(action)
+        self.check_timers()
 
     def _seen(self, action: Action) -> Action:
         """Check one action; return the action that the driver is to perform."""

@@ -301,6 +301,7 @@ class SimulatedServer:
             if isinstance(event, Performed):
                 self._waits = False
             if self._next is None:
+                self.check_timers()
                 return
             token, operation = self._next
             self._next = None
@@ -309,6 +310,20 @@ class SimulatedServer:
             if result is None:
                 return
             event = result
+
+    def check_timers(self) -> None:
+        """Check that each full synchronization has a timer that goes on with it (decision R194).
+
+        Raises:
+            Violation: one has none, and would never end.
+        """
+        if not self.is_idle or self.is_starting:
+            return
+        for partition in self.persisted.values():
+            if partition.purge_state is PurgeState.NORMAL or partition.owned:
+                continue
+            if Timer(TimerPurpose.SYNC, str(partition.partition_id)).name not in self._timers:
+                raise Violation(f"{self.name} has no timer for the full synchronization of {partition}")
 
     def _set_clock(self) -> None:
         skew = self.faults.skew_max_s * 1000

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from mqdssm.engines.actions import Note, StartTimer, TimerFired
+from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import (
     Action,
     ChangeObject,
@@ -89,6 +89,7 @@ class Lone:
         self.engine = ReplicationEngine(self.settings, first_request=77)
         self.now = 1000.0
         self.all: list[Action] = []
+        self.due: dict[str, float] = {}  # when each running timer runs out
         self._request = 0
         self.did(Started())
 
@@ -100,6 +101,7 @@ class Lone:
         made.engine = ReplicationEngine(made.settings, first_request=9000)
         made.now = self.now + 1
         made.all = []
+        made.due = {}
         made._request = 500
         made.did(Started())
         return made
@@ -118,8 +120,12 @@ class Lone:
                 if isinstance(action, Perform):
                     result = self.store.perform(action.operation)
                     waiting.append(Performed(token=action.token, result=result))
-                else:
-                    made.append(action)
+                    continue
+                made.append(action)
+                if isinstance(action, StartTimer):
+                    self.due[action.name] = self.now + action.after_s
+                elif isinstance(action, StopTimer):
+                    self.due.pop(action.name, None)
         self.all += made
         return made
 
@@ -150,7 +156,18 @@ class Lone:
 
     def fired(self, timer: str, after_s: float = 0.0) -> list[Action]:
         """What it does when a timer runs out."""
+        self.due.pop(timer, None)
         return self.did(TimerFired(name=timer), after_s)
+
+    def passed(self, seconds: float) -> list[Action]:
+        """What it does while time passes: its timers run out."""
+        made: list[Action] = []
+        end = self.now + seconds
+        while self.due and min(self.due.values()) <= end:
+            timer = min(self.due, key=lambda name: self.due[name])
+            made += self.fired(timer, max(0.0, self.due[timer] - self.now))
+        self.now = end
+        return made
 
     def nacked(self, message: ReplicationMessage, destination: str, *, bad_signature=False) -> list[Action]:
         """What it does when a message comes back."""

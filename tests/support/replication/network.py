@@ -159,9 +159,9 @@ class Net:
 
     def _step(self, name: str, host: Host, event: Event) -> None:
         if isinstance(event, TimerFired):
-            if host.timers.get(event.name, 0) > self.now:
-                return
-            host.timers.pop(event.name, None)
+            if host.timers.get(event.name, float("inf")) > self.now:
+                return  # it was stopped, or started again
+            del host.timers[event.name]
         for action in host.engine.step(event, self.now):
             self._do(name, host, action)
 
@@ -180,7 +180,7 @@ class Net:
                     event = Received(message=message, sender=name, machine_id=host.settings.machine_id)
                     self._put(found, event, 0.001)
             case StopTimer(name=timer):
-                host.timers[timer] = float("inf")
+                host.timers.pop(timer, None)
             case Reply(request=request):
                 host.replies[request] = action
             case Note():
