@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from support.replication.lone_authority import OK
+from support.replication.lone_server import HOME, Lone, machine, replies, site
 from support.replication.network import (
     Net,
     all_equal,
@@ -16,14 +17,17 @@ from support.replication.network import (
 )
 from support.replication.three_sites import LONG_S, SITE0, SITE1, delete, nothing_lost, owners, world
 
-from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.actions import Send, TakeOver
 from mqdssm.engines.replication.operations import LoadState, SavePartition
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.succession import GAP
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
+    AlreadyPurgedMessage,
     ChangePropagationMessage,
     Command,
+    PartitionSeqNumbers,
+    SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
 )
@@ -344,6 +348,47 @@ def test_a_bsc_that_is_half_a_copy_is_made_whole_by_others_and_takes_over(spelli
     assert owners(net) == ["BSC1"]
     assert all(has(net, "BSC1", f"q{n}") for n in range(9))
     assert all_equal(net)
+
+
+def _told_by_header(server: Lone, number: SequenceNumber, purged: SequenceNumber = MIN) -> Lone:
+    numbers = PartitionSeqNumbers(partition_id=HOME, last_seq_number=number, purged_seq_number=purged)
+    header = SeqNumberHeader(machine_name="Boss", partition_seq_numbers=(numbers,))
+    server.told(seq_number_header=header, sender="Boss")
+    return server
+
+
+def _told_by_change(server: Lone, number: SequenceNumber) -> Lone:
+    server.told(machine(number, "C14", HOME), sender="Boss")
+    return server
+
+
+def _told_by_already_purged(server: Lone, number: SequenceNumber) -> Lone:
+    server.got(AlreadyPurgedMessage(site_id=HOME, partition_id=HOME, purged_seq_number=number), "Boss")
+    return server
+
+
+def _told_before_its_start(server: Lone, number: SequenceNumber) -> Lone:
+    return _told_by_header(server, number, purged=number).again()
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
+@pytest.mark.parametrize(
+    "told",
+    [_told_by_header, _told_by_change, _told_by_already_purged, _told_before_its_start],
+)
+def test_who_takes_over_gives_no_number_that_the_lost_owner_may_have_given(told) -> None:
+    """Decision R196 (seed 800015): the lost owner took over itself, and went on behind a gap."""
+    server = Lone(Role.BSC)
+    server.answered(site(1, "Home", "Boss"), sender="Boss")
+    server.answered(
+        machine(1, "Me", HOME, Service.BSC), sender="Boss", partition_id=HOME, from_seq_number=MIN
+    )
+    assert server.partition(HOME).last == 1
+    far = SequenceNumber(GAP + 7)
+    server = told(server, far)
+    made = server.did(TakeOver(request=1, partition_id=HOME))
+    assert replies(made) == [OK]
+    assert server.partition(HOME).purged == far + GAP
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.3")

@@ -23,7 +23,7 @@ from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
-from mqdssm.model.seqnum import MIN
+from mqdssm.model.seqnum import MIN, SequenceNumber
 
 CONSULTED_MAX: Final = 3
 """Number of times a silent BSC or PEC is asked for its changes of a partition that was ours."""
@@ -426,7 +426,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
     """
     if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
         yield from authority.recover_partition(server, partition)
-    last = partition.last.plus(GAP) if ahead else partition.last
+    last = _highest_known(partition).plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     yield from server.save(
         partition,
@@ -450,6 +450,16 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
         server.psc_name = ""
         server.is_demoted = False
         server.stop_timer(Timer(TimerPurpose.BSC_ACK))
+
+
+def _highest_known(partition: Partition) -> SequenceNumber:
+    """Return the highest number of a partition that we have or were told of (decision R196).
+
+    Others may have numbers of the lost authority that we lack, and go on from them.
+    """
+    record = partition.record
+    told = (partition.known_number, record.allowed_purge, partition.purged_elsewhere or MIN)
+    return max(partition.last, record.purged, *told)
 
 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:
