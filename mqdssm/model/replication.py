@@ -52,6 +52,8 @@ class DirectoryPartition:
         predecessor: former authority of an owned partition, until the whole enterprise knows the new one.
         is_new: of our site and the enterprise: our copy began empty or from older data and has not been
             complete since; objects that we owned may be lost (decisions R140, R160).
+        followed: of a site: number of the enterprise's partition when its authority was recorded. A newer
+            object of the site may name another one (decisions R127, R195).
     """
 
     partition_id: Guid
@@ -63,6 +65,7 @@ class DirectoryPartition:
     purge_state: PurgeState = PurgeState.NORMAL
     predecessor: str = ""
     is_new: bool = False
+    followed: SequenceNumber = MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,6 +140,8 @@ ATTRIBUTES: Final = (
                "Time of the last acknowledgement, milliseconds since 1970 UTC"),
     _attribute(117, "mqisSeenChange", TEXT,
                "entryCSN up to which this server has looked for changes of other programs"),
+    _attribute(118, "mqisFollowedSeqNumber", NUMBER,
+               "Last number of the enterprise partition when the authority of a site was recorded"),
 )
 # fmt: on
 
@@ -199,7 +201,8 @@ CLASSES: Final = (
     _structural(10, "mqisPartition", "State of one replication partition at this server",
                 "mqisStatePartitionID",
                 "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber "
-                "mqisAllowedPurgeSeqNumber mqisPurgeState mqisOwned mqisPredecessor mqisIsNew"),
+                "mqisAllowedPurgeSeqNumber mqisPurgeState mqisOwned mqisPredecessor mqisIsNew "
+                "mqisFollowedSeqNumber"),
     _structural(11, "mqisNeighbor", "Directory server that this one replicates with",
                 "mqisMachineName",
                 "mqisStatePartitionID mqisServerRole mqisAckedSeqNumber mqisAckedPecSeqNumber "

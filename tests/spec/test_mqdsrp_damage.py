@@ -11,10 +11,11 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.engines.replication.state import FINISH_S
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -77,8 +78,8 @@ def notes(net: Net, name: str) -> list[str]:
     return [one.what for one in net.hosts[name].notes]
 
 
-def queue(net: Net, name: str) -> int:
-    return net.create_queue("C14", name, "Site1", "PSC1").status
+def queue(net: Net, name: str, at: str = "PSC1") -> int:
+    return net.create_queue("C14", name, "Site1", at).status
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
@@ -256,6 +257,65 @@ def test_a_number_that_others_were_told_of_stays_when_the_entry_is_mended() -> N
     assert net.hosts["PSC1"].engine._server.partitions[SITE1].last == 256
     net.run(LONG_S)
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+@pytest.mark.parametrize("first", ["again", "start", "update"])
+def test_a_psc_that_was_named_before_its_sites_entry_was_damaged_is_followed(first) -> None:
+    """Decision R195 (seed 840833): the PEC asked the lost PSC for ever, and named that again.
+
+    The PEC goes on behind the numbers that the entry may have, and another site is handed over meanwhile.
+    """
+    net = world()
+    with_bsc(net, "Site2", "BSC2", "PSC2")
+    net.stop("PSC1")
+    assert net.take_over("BSC1", SITE1).status == OK
+    store = store_of(net, "PEC")
+    perform = store.perform
+
+    def damaged(operation: Any) -> Any:
+        if isinstance(operation, ops.Recover) and operation.partition_id == PEC_PARTITION_ID:
+            return ops.Recovered(highest=SequenceNumber(1), doubtful=SequenceNumber(255))
+        is_site = getattr(operation, "object_type", None) is ObjectType.SITE
+        if is_site and isinstance(operation, ops.ReadObject | ops.ListObjects):
+            return ops.Failed(reason="damaged")
+        return perform(operation)
+
+    def until_it_is_written(operation: Any) -> Any:
+        result = perform(operation)
+        if isinstance(operation, ops.UpdateObject) and operation.object_type is ObjectType.SITE:
+            store.perform = damaged
+        return result
+
+    store.perform = until_it_is_written
+    assert net.name_psc("Site1", "BSC1").status == Hresult.MQDS_NO_RSP_FROM_OWNER
+    service = ((Propid.QM_SERVICE, int(Service.PSC)),)
+    given = {"identifier": guid_of("machine BSC2"), "partition_id": guid_of("site Site2")}
+    assert net.change("PSC2", Command.UPDATE, ObjectType.MACHINE, properties=service, **given).status == OK
+    net.run(30)
+    assert (believed(net, SITE1), believed(net, guid_of("site Site2"))) == ("PSC1", "BSC2")
+    store.perform = perform
+    net.drop = lambda source, _send: source == "BSC1"  # nobody else tells the PEC (R187)
+    if first == "start":
+        net.restart("PEC")
+    elif first == "update":
+        interval = ((Propid.S_INTERVAL1, 17),)
+        given = {"identifier": SITE1, "partition_id": PEC_PARTITION_ID}
+        assert net.change("PEC", Command.UPDATE, ObjectType.SITE, properties=interval, **given).status == OK
+    net.run(2 * AGAIN_S)
+    assert believed(net, SITE1) == "BSC1"
+    net.drop = lambda _source, _send: False
+    net.run(LONG_S)
+    assert believed(net, guid_of("site Site2")) == "BSC2"
+    assert queue(net, "q1", at="BSC1") == OK
+    net.run(LONG_S)
+    assert all_equal(net)
+
+
+def believed(net: Net, partition_id: Guid) -> str:
+    """The authority of a partition that the PEC has persisted."""
+    partitions = store_of(net, "PEC").perform(ops.LoadState()).partitions
+    return next(one.authority_name for one in partitions if one.partition_id == partition_id)
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")

@@ -73,10 +73,12 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
 def _add_psc(server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead) -> ChangeRequest:
     """Add the PSC to an update of a site (decision R181).
 
-    The site's object names a PSC from before a handover.
+    The site's object names a PSC from before a handover, and none that we do not know yet (R195).
     """
     site = None if stored_object.identifier is None else server.partitions.get(stored_object.identifier)
     if request.object_type is not ObjectType.SITE or request.command is not Command.UPDATE or site is None:
+        return request
+    if server.has_not_followed(stored_object):
         return request
     named, authority_name = (
         props.get_text(stored_object.properties or (), Propid.S_PSC),

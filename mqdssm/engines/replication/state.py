@@ -304,6 +304,16 @@ class ReplicaState:
         yield from self.pscs.values()
         yield from self.bscs.values()
 
+    def has_not_followed(self, site: ops.ObjectRead) -> bool:
+        """Return True if the PEC does not know the PSC yet that a site's object names (decision R195).
+
+        A crash, or a damaged entry, came behind the object's write.
+        """
+        partition = None if site.identifier is None else self.partitions.get(site.identifier)
+        if self.enterprise is None or partition is None or site.seq_number is None:
+            return False
+        return site.seq_number > partition.record.followed
+
     def upstream(self, partition: Partition) -> str:
         """Return the machine to ask for changes of a partition (3.3.7.3)."""
         return partition.hint or self.psc_name or partition.record.authority_name

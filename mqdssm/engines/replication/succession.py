@@ -159,7 +159,8 @@ def follow_authority(server: ReplicaState, partition: Partition, successor: str)
 
     The requests to the old one are repeated.
     """
-    yield from server.save(partition, authority_name=successor)
+    followed = server.partitions[PEC_PARTITION_ID].last
+    yield from server.save(partition, authority_name=successor, followed=followed)
     partitions = [partition]
     is_home = partition.id == server.settings.site_id and server.is_bsc and not server.is_me(successor)
     if is_home and key_of(successor) != key_of(server.psc_name):

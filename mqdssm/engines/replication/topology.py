@@ -42,15 +42,9 @@ def derive_neighbors(server: ReplicaState) -> Job[None]:
 
 
 def _follow_site(server: ReplicaState, site: ops.ObjectRead, partition: Partition) -> Job[None]:
-    """Record the new PSC of a site after a crash (decision R127).
-
-    The crash came after the site's object was written.
-    """
-    enterprise = server.enterprise
-    if enterprise is None or site.seq_number is None or site.seq_number <= enterprise.record.last:
-        return
+    """Record the new PSC of a site if it was named and not recorded (decision R127)."""
     psc_name = _psc_of(site)
-    if not server.is_me(psc_name) and not partition.record.owned:
+    if server.has_not_followed(site) and not server.is_me(psc_name) and not partition.record.owned:
         yield from _follow_psc(server, partition, psc_name)
 
 
@@ -59,7 +53,6 @@ def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[Non
 
     Another site whose object names nobody has no authority (decision R186).
 
-    The PEC then persists its last number: sites' objects up to that number have been followed (R127).
     If a sender has that name, and is the machine that we know as the PEC, the PEC was renamed (R172).
     """
     if not psc_name:
@@ -71,14 +64,6 @@ def _follow_psc(server: ReplicaState, site: Partition, psc_name: str) -> Job[Non
     if is_new and trust.is_from(server, psc_name, pec_name):
         yield from follow_pec(server, psc_name)
     yield from succession.follow_authority(server, site, psc_name)
-    if is_new:
-        yield from _persist_followed(server)
-
-
-def _persist_followed(server: ReplicaState) -> Job[None]:
-    enterprise = server.enterprise
-    if enterprise is not None and enterprise.last > enterprise.record.last:
-        yield from server.save(enterprise, last=enterprise.last)
 
 
 def _find_deleted_sites(server: ReplicaState, sites: Iterable[ops.ObjectRead]) -> list[Guid]:
@@ -166,6 +151,7 @@ def _add_partition(server: ReplicaState, site_id: Guid, psc_name: str) -> Job[No
         authority_name=authority,
         owned=owned,
         is_new=not owned and site_id == server.settings.site_id,
+        followed=server.partitions[PEC_PARTITION_ID].last,
     )
     server.partitions[site_id] = partition = Partition.of(record)
     yield from perform(ops.SavePartition(partition=record), ops.Done)
@@ -377,7 +363,6 @@ def _record_authority(
         return False
     was_pec = key_of(server.partitions[PEC_PARTITION_ID].record.authority_name) in old_names
     is_renamed_pec = was_pec and (yield from _is_pec_renamed(server, partition))
-    yield from _persist_followed(server)  # else, after a crash, its site's older object would count
     if is_renamed_pec:  # first, or a crash would hide that the site's authority is the PEC (decision R172)
         yield from follow_pec(server, name)
     yield from succession.follow_authority(server, partition, name)

@@ -104,6 +104,7 @@ class StateKeeper:
             "mqisPurgeState": (b"%d" % state.purge_state,),
             "mqisPredecessor": _names(state.predecessor),
             "mqisIsNew": (_YES,) if state.is_new else (),
+            "mqisFollowedSeqNumber": (number_value(state.followed),) if state.followed else (),
         }
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
 
@@ -227,6 +228,7 @@ def _partition(entry: Entry) -> DirectoryPartition:
             purge_state=PurgeState(int(entry.first(_SAVED) or b"0")),
             predecessor=_name(entry, "mqisPredecessor"),
             is_new=entry.first("mqisIsNew") == _YES,
+            followed=_number(entry, "mqisFollowedSeqNumber"),
         )
     except ValueError as error:
         raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None

@@ -25,6 +25,7 @@ class StateContract:
             allowed_purge=number(7),
             purge_state=PurgeState.SYNC0,
             is_new=True,
+            followed=number(3),
         )
         for state in (first, second, second):
             assert world.perform(ops.SavePartition(partition=state)) == ops.Done()
