@@ -123,6 +123,29 @@ def test_the_enterprise_is_handed_to_a_psc(alone, operated):
     wait_until(lambda: operated.owner(PEC_PARTITION_ID) == ["PSC1"])
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_the_enterprise_is_not_handed_to_a_psc_that_is_far_behind(alone, operated, tmp_path):
+    """It may still follow a PEC that was lost: nobody would own the enterprise."""
+    live = operated.servers["PEC"]
+    snapshot = SnapshotReader(live.server).read()
+
+    def behind(neighbor):
+        acks = tuple(
+            ack.model_copy(update={"is_alarm": not ack.partition_id.int, "acked_number": 3})
+            for ack in neighbor.acknowledgements
+        )
+        return neighbor.model_copy(update={"acknowledgements": acks})
+
+    lagging = snapshot.model_copy(update={"neighbors": tuple(map(behind, snapshot.neighbors))})
+    hand_over = ("enterprise", "hand-over", "--enterprise", "--machine", "psc1", "--server")
+    with ControlServer(tmp_path / "lagging", ControlService(live.server, lambda: lagging, lambda: None)):
+        for options in (), ("--dry-run",):
+            refused = alone(*hand_over, str(tmp_path / "lagging"), *options, code=6).stderr
+            assert "psc1 has acknowledged only 3 of " in refused
+            assert "numbers of enterprise, and may follow another owner: wait until it has more" in refused
+    assert operated.owner(PEC_PARTITION_ID) == ["PEC"]
+
+
 @pytest.mark.parametrize(
     ("lack", "words"),
     [

@@ -1,23 +1,27 @@
 """The parts of the simulation: time, network, ledger, what clients were told."""
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
 from mqdssm.engines.replication.actions import ChangeObject, Nacked, Received, Send
 from mqdssm.engines.replication.operations import CreateObject, LookupChanges, SavePartition
+from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.samples.seeded_random import SeededRandom, guid
 from mqdssm.testing.simulation.ledger import Ledger, NumberedChange
+from mqdssm.testing.simulation.losses import Losses
 from mqdssm.testing.simulation.network import SimulatedNetwork
 from mqdssm.testing.simulation.options import NetworkFaults
 from mqdssm.testing.simulation.requests import ClientRequest, RequestBook
 from mqdssm.testing.simulation.schedule import Schedule
+from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.trace import Violation
 
@@ -285,3 +289,41 @@ def test_a_torn_operation_is_done_or_not(moments: int) -> None:
         )
     )
     assert len(found.changes) == (1 if moments > 0 else 0)
+
+
+# -- servers and their administrator
+
+
+def simulated(name: str, **state) -> SimulatedServer:
+    """A server whose store says this of the enterprise; its engine has nothing to do."""
+    settings = Settings(
+        machine_name=name, machine_id=OBJECT, site_id=OBJECT, role=Role.PSC, pec_name="PEC", foreign_s=0
+    )
+    server = SimulatedServer(
+        0, settings, CrashingStore(), world=SimpleNamespace(trace=None), rng=SeededRandom(name)
+    )
+    saved = {"partition_id": PEC_PARTITION_ID, "authority_name": "PEC"} | state
+    server.persisted[PEC_PARTITION_ID] = DirectoryPartition(**saved)
+    server._engine = SimpleNamespace()
+    return server
+
+
+@pytest.mark.parametrize("state", [PurgeState.STARTSYNC0, PurgeState.SYNC0, PurgeState.COMPLETESYNC0])
+def test_a_full_synchronization_without_a_timer_is_found(state: PurgeState) -> None:
+    """Decision R194: it would never end."""
+    server = simulated("Srv1", purge_state=state)
+    with pytest.raises(Violation, match="no timer"):
+        server.check_timers()
+    server._timers = {"start": 1}
+    server.check_timers()  # the start is repeated first
+    server._timers = {f"sync {PEC_PARTITION_ID}": 1}
+    server.check_timers()
+
+
+def test_no_server_becomes_the_pec_that_has_nothing_of_this_one() -> None:
+    pec = simulated("PEC", owned=True, last=SequenceNumber(900), purged=SequenceNumber(800))
+    world = SimpleNamespace(pec=pec, find={"PEC": pec}.get)
+    losses = Losses(world, None, None, SeededRandom("x"), remove_machine=None, create_machine=None)
+    assert losses.has_followed(simulated("Srv1", last=SequenceNumber(800)))
+    assert not losses.has_followed(simulated("Srv1", last=SequenceNumber(799)))
+    assert not losses.has_followed(simulated("Srv1", last=SequenceNumber(900), authority_name="Lost"))

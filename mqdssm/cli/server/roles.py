@@ -129,7 +129,8 @@ def hand_over(
     """Hand a partition over to another server that runs.
 
     The PSC of a site hands the site over to one of its BSCs, and becomes a BSC. With --enterprise the PEC
-    hands the enterprise over to a PSC, and becomes a PSC. Nothing is lost.
+    hands the enterprise over to a PSC, and becomes a PSC. Nothing is lost. A PSC that is far behind is
+    refused: nobody would own the enterprise until it has everything.
     """
     from mqdssm.engines.replication.settings import Role
 
@@ -147,6 +148,8 @@ def hand_over(
             machine.casefold() in _machines(snapshot, former_role, "" if enterprise else site),
             f"{machine} is no {'PSC' if enterprise else f'BSC of {site}'} that {own} knows",
         )
+        lag = _lag_of(snapshot, machine, partition)
+        _require(not lag, f"{machine} {lag}: wait until it has more, or name another PSC")
         step = f"{own} hands {partition.label} over to {machine}, which becomes the {role.value}"
         _perform(run, [step], [], dry_run=dry_run, act=lambda: client.change_role(machine, role))
 
@@ -286,6 +289,18 @@ def _lack_of(partition: "PartitionSnapshot") -> str:
         return f"never had a complete copy of {partition.label}"
     if partition.missing:
         return f"lacks {partition.missing} changes of {partition.label} that another server has reported"
+    return ""
+
+
+def _lag_of(snapshot: "ServerSnapshot", machine: str, partition: "PartitionSnapshot") -> str:
+    """Return how far a PSC is behind in a partition, in words; empty if it is not, or if that is unknown."""
+    for neighbor in snapshot.neighbors:
+        if neighbor.machine_name.casefold() != machine.casefold():
+            continue
+        for ack in neighbor.acknowledgements:
+            if ack.is_alarm and ack.partition_id == partition.partition_id:
+                numbers = f"{ack.acked_number} of {partition.last_number} numbers of {partition.label}"
+                return f"has acknowledged only {numbers}, and may follow another owner"
     return ""
 
 

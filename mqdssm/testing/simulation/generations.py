@@ -74,7 +74,6 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     Generation.FOREIGN: tuple(range(340_000, 340_006)),
     Generation.SHORT: (
         *(
-            320_052,
             500_000,
             500_007,
             500_052,
@@ -92,7 +91,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             800_015,
         ),
     ),
-    Generation.EVERY: (230_065, 310_030, 802_368, 816_772, 816_883),
+    Generation.EVERY: (230_065, 310_030, 802_368, 816_772, 816_883, 850_013),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())

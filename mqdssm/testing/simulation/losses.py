@@ -315,6 +315,16 @@ class Losses:
         saved = server.persisted.get(PEC_PARTITION_ID)
         return saved is not None and self._world.find(saved.authority_name) is pec
 
+    def has_followed(self, server: SimulatedServer) -> bool:
+        """Return True if a server follows the current PEC, and has numbers that this PEC gave.
+
+        A PEC that took over goes on behind a gap, which is purged.
+        """
+        pec = self._world.pec
+        saved = pec.persisted.get(PEC_PARTITION_ID)
+        purged = 0 if saved is None else int(saved.purged)
+        return self._knows(server, pec) and server.reached(PEC_PARTITION_ID) >= purged
+
     def name_pec(self) -> None:
         """From now on, give servers the name of the current PEC.
 

@@ -369,7 +369,8 @@ class Administrator:
         """Make another site's controller the PEC (decision R38).
 
         Where a server is hostile, no server becomes it whose copy was never whole: it would ask the other
-        sites' controllers for what it may have lost, and believe them (decisions R104, R120).
+        sites' controllers for what it may have lost, and believe them (decisions R104, R120). No server
+        becomes it that follows another PEC, or has nothing of this one yet: nobody would be the PEC.
         """
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         while not self._registry.site_names(site_id, heir := self._registry.owner(site_id)):
@@ -381,6 +382,8 @@ class Administrator:
                 yield PAUSE_S  # the new PEC has not received the change yet
                 continue
             if self._world.hostile_server is not None and not heir.was_whole(PEC_PARTITION_ID):
+                return
+            if not self._losses.has_followed(heir):
                 return
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
             yield from self._update(
