@@ -293,7 +293,7 @@ def _lack_of(partition: "PartitionSnapshot") -> str:
 
 
 def _lag_of(snapshot: "ServerSnapshot", machine: str, partition: "PartitionSnapshot") -> str:
-    """Return how far a PSC is behind in a partition, in words; empty if it is not, or if that is unknown."""
+    """Return how far a PSC is behind in a partition; empty if nothing is known."""
     for neighbor in snapshot.neighbors:
         if neighbor.machine_name.casefold() != machine.casefold():
             continue

@@ -305,9 +305,9 @@ class ReplicaState:
         yield from self.bscs.values()
 
     def has_not_followed(self, site: ops.ObjectRead) -> bool:
-        """Return True if the PEC does not know the PSC yet that a site's object names (decision R195).
+        """Return True if the PSC that a site's object names is still to be recorded.
 
-        A crash, or a damaged entry, came behind the object's write.
+        A crash, or a damaged entry, came behind the write of the object at this PEC (decision R195).
         """
         partition = None if site.identifier is None else self.partitions.get(site.identifier)
         if self.enterprise is None or partition is None or site.seq_number is None:

@@ -454,13 +454,13 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
 
 
 def _highest_known(partition: Partition) -> SequenceNumber:
-    """Return the highest number of a partition that we have or were told of (decision R196).
+    """Return the highest number that we have or were told of (decision R196).
 
     Others may have numbers of the lost authority that we lack, and go on from them.
     """
     record = partition.record
-    told = (partition.known_number, record.allowed_purge, partition.purged_elsewhere or MIN)
-    return max(partition.last, record.purged, *told)
+    reported = (partition.known_number, record.allowed_purge, partition.purged_elsewhere or MIN)
+    return max(partition.last, record.purged, *reported)
 
 
 def take_over(server: ReplicaState, event: TakeOver) -> Job[None]:

@@ -316,7 +316,7 @@ class Losses:
         return saved is not None and self._world.find(saved.authority_name) is pec
 
     def has_followed(self, server: SimulatedServer) -> bool:
-        """Return True if a server follows the current PEC, and has numbers that this PEC gave.
+        """Return True if a server follows the PEC, and has numbers from it.
 
         A PEC that took over goes on behind a gap, which is purged.
         """

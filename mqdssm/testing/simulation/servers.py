@@ -312,7 +312,7 @@ class SimulatedServer:
             event = result
 
     def check_timers(self) -> None:
-        """Check that each full synchronization has a timer that goes on with it (decision R194).
+        """Check that each full synchronization has a timer (decision R194).
 
         Raises:
             Violation: one has none, and would never end.
