@@ -162,6 +162,23 @@ class NameResolver:
             if answer is not None:
                 self._answers[_key(address)] = min(until, self._clock()), answer
 
+    def is_another(self, address: Address, identifier: Guid) -> bool:
+        """Return True if an identifier is another machine's than an address.
+
+        The call may block. False if the directory cannot be read, or does not know both: a machine may be
+        new, or have another name in DNS.
+        """
+        if self._directory is None or not isinstance(address, str):
+            return False
+        try:
+            expected = self._directory.find(address.casefold())
+            if expected is None or expected.identifier in {None, identifier}:
+                return False
+            return self._directory.find(identifier) is not None
+        except (DirectoryError, MappingError) as error:
+            log.info("%s cannot be looked up in the directory: %s", identifier, error)
+            return False
+
     def _remember(self, key: Address, answer: "_Answer", until: float) -> None:
         with self._lock:
             self._answers[key] = until, answer

@@ -388,6 +388,7 @@ class NeighborSession(SessionDriver):
         self._encoder: Final = MessageEncoder(self._destination)
         self._packets: Final[dict[int, bytes]] = {}  # of messages that the session has yet to transmit
         self._connecting: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None  # of a peer that is not known yet
         self._problem = ""
         self._hosts: frozenset[str] = frozenset()  # of the last look-up
         self._host = ""  # of the connection, or of the last attempt
@@ -473,6 +474,7 @@ class NeighborSession(SessionDriver):
         self._recognition.stop()
         if self._connecting is not None:
             self._connecting.cancel()
+        self._stop_checking()
         super().stop()
 
     def on_writable(self) -> None:
@@ -503,7 +505,7 @@ class NeighborSession(SessionDriver):
     @property
     def _can_send(self) -> bool:
         is_writable = self._connection is not None and self._connection.is_writable
-        return is_writable and self.session.send_capacity > 0
+        return is_writable and self._checking is None and self.session.send_capacity > 0
 
     def _send(self, waiting: Iterable[QueuedMessage]) -> None:
         """Send messages that the session has a window for."""
@@ -553,8 +555,28 @@ class NeighborSession(SessionDriver):
 
     def _opened(self, action: do.SessionOpened) -> None:
         self._context.counts.add("session opened")
-        if action.remote_identifier not in self._identifiers:
-            self._identifiers = (*self._identifiers[-1:], action.remote_identifier)
+        if isinstance(self.outbox.address, str) and action.remote_identifier not in self._identifiers:
+            self._checking = self._loop.create_task(self._check(action.remote_identifier))
+
+    async def _check(self, identifier: Guid) -> None:
+        """Send messages to a new peer, unless it is another machine (decision T142)."""
+        context, address = self._context, self.outbox.address
+        is_another = await self._loop.run_in_executor(
+            self._executor, context.resolver.is_another, address, identifier
+        )
+        self._checking = None
+        if is_another:
+            context.resolver.forget(address)
+            self._problem = f"{self._host} is the address of another machine, {identifier}"
+            self.take(do.CloseSession(detail=f"{address}: {self._problem}"))
+        else:
+            self._identifiers = (*self._identifiers[-1:], identifier)
+            self.pump()
+
+    def _stop_checking(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+            self._checking = None
 
     def _connect(self, action: do.Connect) -> None:
         self._connecting = self._loop.create_task(self._try_to_connect(action.connection))
@@ -562,7 +584,14 @@ class NeighborSession(SessionDriver):
     def _close_connection(self, action: do.CloseConnection) -> None:
         if self._connecting is not None:
             self._connecting.cancel()
+        self._stop_checking()
         super()._close_connection(action)
+
+    def on_lost(self, connection: SessionConnection, reason: str) -> None:
+        """Handle the end of a connection ([MS-MQQB] 3.1.7.3)."""
+        if connection is self._connection:
+            self._stop_checking()
+        super().on_lost(connection, reason)
 
     def _fire(self, name: str) -> None:
         if self._loop.time() - self.outbox.wanted_at > UNWANTED_S and not self._in_flight:
@@ -605,11 +634,15 @@ class NeighborSession(SessionDriver):
         context.resolver.forget(address)
         raise failure or TransportError(f"{address} has no socket address")
 
+    @property
+    def _executor(self) -> Executor:
+        """The executor for look-ups of this neighbour."""
+        return self._context.executor if self.outbox.is_own else self._context.stranger_executor
+
     async def _look_up(self) -> tuple[SocketAddress, ...]:
         """Return the socket addresses of the neighbour."""
-        context = self._context
-        executor = context.executor if self.outbox.is_own else context.stranger_executor
-        addresses = await self._loop.run_in_executor(executor, context.resolver.resolve, self.outbox.address)
+        resolve = self._context.resolver.resolve
+        addresses = await self._loop.run_in_executor(self._executor, resolve, self.outbox.address)
         self._hosts = frozenset(host for host, _port in addresses)
         return addresses
 

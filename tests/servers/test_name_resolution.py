@@ -161,6 +161,24 @@ def test_an_outage_of_the_directory(clock, openldap_server, openldap_directory):
             resolver.resolve("web04")
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2")
+def test_an_identifier_of_another_machine(web01, openldap_server, openldap_directory, directory):
+    """Decision T142. A machine that is new, or has another name in DNS, is no other one."""
+    openldap_server.add_computer("web05")
+    other = Guid.of(uuid4())
+    openldap_directory.create(queue_manager("web05", other))
+    resolver = NameResolver(directory=directory)
+    assert resolver.is_another("WEB01", other)
+    assert resolver.is_another("web01.example.com", other)
+    assert not resolver.is_another("web01", web01)
+    assert not resolver.is_another("web01", Guid.of(uuid4())), "installed again, and not replicated yet"
+    assert not resolver.is_another("alias", other)
+    assert not resolver.is_another(ip_address("10.0.0.5"), other)
+    openldap_directory.close()
+    assert not resolver.is_another("web01", other), "an outage of the directory"
+    assert not NameResolver().is_another("web01", other)
+
+
 def test_the_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(name_resolution, "ANSWERS_MAX", 3)
     resolver = NameResolver({"web01": HOST})

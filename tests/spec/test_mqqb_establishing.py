@@ -130,6 +130,16 @@ def test_an_invalid_response_closes_the_session(destination, answer, reason):
     assert closing(bench.receive(answer)) is reason
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2")
+def test_a_peer_that_is_another_machine_is_left_and_connected_later():
+    """Decision T142: no message was sent to it, and the messages still wait."""
+    bench = open_initiator()
+    assert closing(bench.step(do.CloseSession(detail="web02"))) is CloseReason.DRIVER
+    assert bench.session.state is SessionState.WAITING_RECONNECT
+    actions = bench.wait(10.0)
+    assert [action for action in actions if isinstance(action, do.Connect)] == [do.Connect(connection=2)]
+
+
 @pytest.mark.spec("MS-MQQB 3.1.1.1.1.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1")
 @pytest.mark.spec("MS-MQQB 2.2.2")

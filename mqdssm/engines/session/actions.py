@@ -53,7 +53,8 @@ class CloseReason(StrEnum):
     FLOODED = "more recoverable messages than can be stored"
     """Decision T28."""
     DRIVER = "closed by the driver"
-    """A malformed packet (3.1.5.1.2, 3.1.5.1.3), or the quota of the queue manager (3.1.5.8.8)."""
+    """A malformed packet (3.1.5.1.2, 3.1.5.1.3), the quota of the queue manager (3.1.5.8.8), or another
+    machine at the address of a neighbour (decision T142)."""
 
 
 # --- events
@@ -225,7 +226,7 @@ class SendMessages:
 class CloseSession:
     """The driver has to close the session.
 
-    The reason is a malformed packet, or no room for messages of anybody.
+    The reason is a malformed packet, no room for messages of anybody, or a peer that is another machine.
 
     Attributes:
         detail: for people.

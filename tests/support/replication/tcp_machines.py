@@ -12,7 +12,7 @@ from typing import Any
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys
 from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import NameResolver
+from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
 from mqdssm.drivers.outgoing import Address
 from mqdssm.drivers.queue_manager import LocalQueueManager
 from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
@@ -30,8 +30,10 @@ QUICK = TcpSettings(
 class LiveResolver(NameResolver):
     """Hosts that come and go; nothing is cached."""
 
-    def __init__(self, machines: Mapping[Address, SocketAddress]) -> None:
-        super().__init__()
+    def __init__(
+        self, machines: Mapping[Address, SocketAddress], directory: MachineDirectory | None = None
+    ) -> None:
+        super().__init__(directory=directory)
         self._machines = machines
 
     def resolve(self, address: Address) -> tuple[SocketAddress, ...]:
@@ -49,7 +51,13 @@ class TcpMachines:
         self._closing = ExitStack()
 
     def add(
-        self, name: str, *, settings: TcpSettings = QUICK, host: str = "127.0.0.1", **limits: Any
+        self,
+        name: str,
+        *,
+        settings: TcpSettings = QUICK,
+        host: str = "127.0.0.1",
+        directory: MachineDirectory | None = None,
+        **limits: Any,
     ) -> LocalQueueManager:
         """Start a queue manager; the others know it by name and identifier."""
         settings = replace(settings, **limits)
@@ -57,7 +65,7 @@ class TcpMachines:
         network = TcpNetwork(
             SocketAddress(host, 0),
             self._folder / f"{name}.numbers",
-            LiveResolver(self.hosts),
+            LiveResolver(self.hosts, directory),
             store=store,
             settings=settings,
             clock=self.clock,

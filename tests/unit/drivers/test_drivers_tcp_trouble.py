@@ -15,8 +15,10 @@ from support.replication.tcp_machines import QUICK, CuttingProxy, TcpMachines
 from support.session.raw_client import BASE, SIGNATURE, RawClient, accept, packet, user_packet
 
 from mqdssm.drivers import peer_recognition
+from mqdssm.drivers.name_resolution import MachineNames
 from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
+from mqdssm.model.guid import Guid
 from mqdssm.model.names import parse_format_name
 from mqdssm.model.socket_addresses import SocketAddress
 from mqdssm.model.transport import (
@@ -99,6 +101,36 @@ def test_a_session_with_an_old_address_ends_when_the_neighbour_comes_from_a_new_
         assert received(inbox).body == b"unanswered"
         assert time.monotonic() - before < 2.5
     assert counts.seen()["session closed: the neighbour has another address"] == 1
+
+
+class Machines:
+    """Directory of machines that have their own names, for `NameResolver`."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def find(self, machine: str | Guid) -> MachineNames | None:
+        """Return the names of a machine, after a while."""
+        time.sleep(0.2)
+        for name in self._names:
+            if machine in {name.casefold(), guid_of(name)}:
+                return MachineNames(name, "", guid_of(name))
+        return None
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2")
+def test_another_machine_at_the_address_of_a_neighbour_gets_no_message(machines):
+    """Decision T142: DNS still has the address of RIGHT, which the machine OTHER has got."""
+    left, other = machines.add("LEFT", directory=Machines("LEFT", "RIGHT", "OTHER")), machines.add("OTHER")
+    counts = machines.networks["LEFT"].counts
+    machines.know("RIGHT", machines.networks["OTHER"].address)
+    left.send(signed("LEFT", b"for RIGHT"), RIGHT)
+    wait_until(lambda: counts.seen().get("session closed: closed by the driver", 0) >= 2)
+    (session,) = [row for row in machines.networks["LEFT"].sessions() if row.is_initiator]
+    assert f"another machine, {guid_of('OTHER')}" in session.problem
+    inbox = machines.add("RIGHT").open(REPLICATION)
+    assert received(inbox).body == b"for RIGHT"
+    assert other.counts.seen() == {}, "it had no message that it could refuse"
 
 
 @pytest.mark.slow
