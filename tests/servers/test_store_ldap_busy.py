@@ -110,6 +110,28 @@ def test_what_one_entry_refuses_stops_nothing(world: World, monkeypatch: pytest.
     assert not refusing.left
 
 
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.8")
+def test_an_object_that_a_batch_creates_again_waits_for_its_deletion(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two entries have its GUID for a moment: the server refuses the second one, or a crash leaves both."""
+    codes, original = [], Loader.send
+
+    def send(
+        loader: Loader, requests: Iterable[ChangeInFlight]
+    ) -> Iterator[tuple[ChangeInFlight, LdapResult]]:
+        for request, result in original(loader, requests):
+            codes.append(result.code)
+            yield request, result
+
+    machine = guid()
+    world.apply(world.sync(machine, 1, world.machine(machine)))
+    monkeypatch.setattr(Loader, "send", send)
+    changes = (world.deletion(machine, 2), world.sync(machine, 3, world.machine(machine, "new")))
+    assert world.apply(*changes) == ops.Applied(count=2, status=OK)
+    assert set(codes) == {0}
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.5")
 @pytest.mark.parametrize("point", range(8))
 def test_names_that_follow_are_written_at_the_next_start(world: World, point: int) -> None:

@@ -68,16 +68,20 @@ class _Run:
 
     plans: list[tuple[PlannedChange, ChangePlan]] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)  # normalised DNs
+    deleted_objects: set[Guid] = field(default_factory=set)
     alone: bool = False
 
     def admits(self, plan: ChangePlan) -> bool:
         """Return True if a plan can be carried out at the same time.
 
-        Nothing that it touches is being deleted.
+        Nothing that it touches is being deleted. An object that is created again waits, too: the server
+        accepts its GUID only once, and a crash could leave both entries.
         """
         if not self.plans:
             return True
         if self.alone or plan.ahead or plan.before or plan.behind:
+            return False
+        if plan.identifier in self.deleted_objects:
             return False
         if not self.deleted:
             return True
@@ -87,12 +91,13 @@ class _Run:
 
     def clear(self) -> None:
         """Remove all plans."""
-        self.plans, self.deleted, self.alone = [], set(), False
+        self.plans, self.deleted, self.deleted_objects, self.alone = [], set(), set(), False
 
     def add(self, change: PlannedChange, plan: ChangePlan) -> None:
         """Add a plan."""
         self.plans.append((change, plan))
         self.deleted |= {normalize(request.item.dn) for request in plan.last}
+        self.deleted_objects |= {entry.identifier for entry in plan.gone if entry.identifier is not None}
         self.alone = bool(plan.ahead or plan.before or plan.behind)
 
 

@@ -114,6 +114,25 @@ class CrashContract:
 
         assert everywhere_crashing(harness, run) >= 10
 
+    def test_batch_that_deletes_an_object_and_creates_it_again(self, harness: Harness) -> None:
+        """The object has another name then; a queue of it stays, and holds its former entry."""
+
+        def run(world: World, perform: Callable[[ops.Operation], Any]) -> None:
+            machine, queue = guid(), guid()
+            world.apply(
+                world.sync(machine, 1, world.machine(machine)), world.sync(queue, 2, world.queue(queue))
+            )
+            again = {**dict(world.machine(machine)), Propid.QM_PATHNAME: world.name("new"), Propid.QM_OS: 7}
+            changes = (world.deletion(machine, 3), world.sync(machine, 4, tuple(again.items())))
+            operation = ops.ApplyChanges(partition_id=world.site, changes=changes)
+            assert perform(operation) == ops.Applied(count=2, status=OK)
+            assert brief(world.changes()) == [(Command.SYNC, 2, queue), (Command.SYNC, 4, machine)]
+            assert world.values(machine, ObjectType.MACHINE)[Propid.QM_OS] == 7
+            assert world.read(world.name("web"), ObjectType.MACHINE).status == NOT_FOUND
+            assert world.recover() == 4
+
+        assert everywhere_crashing(harness, run) >= 4
+
     @pytest.mark.slow
     def test_mark_sweep_purge_and_remove(self, harness: Harness) -> None:
         def run(which: int, world: World, perform: Callable[[ops.Operation], Any]) -> None:
