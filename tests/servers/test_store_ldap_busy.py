@@ -114,7 +114,7 @@ def test_what_one_entry_refuses_stops_nothing(world: World, monkeypatch: pytest.
 def test_an_object_that_a_batch_creates_again_waits_for_its_deletion(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else two entries have its GUID for a moment: the server refuses the second one, or a crash leaves both."""
+    """Else two entries have its GUID: the server refuses the second one, or a crash leaves both."""
     codes, original = [], Loader.send
 
     def send(

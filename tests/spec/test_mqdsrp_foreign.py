@@ -202,6 +202,30 @@ class TestOwner:
         assert label(net, "PEC") == "by hand"
         assert all_equal(net)
 
+    def test_a_change_that_a_client_has_published_meanwhile_is_not_published_again(self, net: Net) -> None:
+        """Decision R200: it waited, since the directory was full; the client's change carried it."""
+        store = UnreadyStore()
+        store._kept = net.hosts["PSC1"].store._kept
+        net.hosts["PSC1"].store = store
+        store.is_full = True
+        write(net, "PSC1", QUEUE)
+        net.run(LOOKS_S)
+        store.is_full = False
+        last = row(net, "PSC1", SITE1).last
+        changed = net.change(
+            "PSC1",
+            Command.UPDATE,
+            ObjectType.QUEUE,
+            identifier=QUEUE,
+            partition_id=SITE1,
+            properties=((Propid.Q_QUOTA, 17),),
+        )
+        assert changed.status == OK
+        net.run(LONG_S)
+        assert (row(net, "PSC1", SITE1).last, told(net, "PSC1", PUBLISHED)) == (last + 1, 0)
+        assert {label(net, name) for name in net.hosts} == {"by hand"}
+        assert all_equal(net)
+
     def test_what_was_found_before_the_end_is_found_again(self, net: Net) -> None:
         store = UnreadyStore()
         store._kept = net.hosts["PSC1"].store._kept

@@ -127,8 +127,16 @@ def _publish_or_report(server: ReplicaState, foreign_object: ops.ForeignObject) 
 
 
 def _read_change(partition: Partition, foreign_object: ops.ForeignObject) -> Job[ChangeRequest | None]:
-    """Return the change that another program made; None if the object is gone."""
+    """Return the change that another program made; None: nothing to publish.
+
+    The object is gone, or has got a number meanwhile: another change has published it (R200).
+    """
+    read = yield from read_object(
+        foreign_object.object_type, identifier=foreign_object.identifier, partition_id=partition.id
+    )
     if foreign_object.seq_number is None:
+        if read.seq_number is not None:
+            return None
         return ChangeRequest(
             command=Command.CREATE,
             object_type=foreign_object.object_type,
@@ -136,10 +144,7 @@ def _read_change(partition: Partition, foreign_object: ops.ForeignObject) -> Job
                 foreign_object.object_type, foreign_object.identifier, foreign_object.properties
             ),
         )
-    read = yield from read_object(
-        foreign_object.object_type, identifier=foreign_object.identifier, partition_id=partition.id
-    )
-    if read.status != Hresult.MQ_OK:
+    if read.status != Hresult.MQ_OK or read.seq_number != foreign_object.seq_number:
         return None
     return ChangeRequest(
         command=Command.UPDATE,
