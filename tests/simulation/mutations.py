@@ -332,10 +332,12 @@ MUTATIONS = (
     Mutation("an update keeps the old number", 1, store=ForgetsOldNumber),
     Mutation(
         "the object goes before its tombstone",
-        2,
+        500_003,
         patches=((memory.MemoryStore, "_delete_as", _delete_first),),
     ),
-    Mutation("recovery finishes nothing", 2, patches=((memory.MemoryStore, "_finish", lambda *_: None),)),
+    Mutation(
+        "recovery finishes nothing", 500_003, patches=((memory.MemoryStore, "_finish", lambda *_: None),)
+    ),
     Mutation("older numbers overwrite", 5, patches=((memory, "_number_of", lambda *_: MIN),)),
     Mutation("gaps in propagations are hidden", 1, patches=((propagation, "enqueue", _hides_gaps),)),
     Mutation(

@@ -341,7 +341,7 @@ class Losses:
         pec = world.pec
         for server in world.servers:
             saved = server.persisted.get(PEC_PARTITION_ID)
-            if not server.is_up or saved is None or saved.owned or not pec.owns(PEC_PARTITION_ID):
+            if not server.is_up or saved is None or saved.owned or server is pec:
                 continue
             if world.find(saved.authority_name) is None and not pec.retired:
                 number = self._clients.take_number()
