@@ -158,11 +158,38 @@ def _columns(expression: "Expression") -> Iterator[str]:
 
 # -- trees of sqlglot
 
+_PARTS: Final = frozenset({"this", "expression", "expressions", "negate"})
+"""Parts of nodes that are read, whatever the kind."""
+_MORE_PARTS: Final[Mapping[str, frozenset[str]]] = {
+    "Between": frozenset({"low", "high"}),
+    "Case": frozenset({"ifs", "default"}),
+    "Column": frozenset({"table"}),
+    "Concat": frozenset({"safe", "coalesce"}),
+    "DPipe": frozenset({"safe"}),
+    "Identifier": frozenset({"quoted"}),
+    "If": frozenset({"true", "false"}),
+    "Literal": frozenset({"is_string"}),
+    "Nvl2": frozenset({"true", "false"}),
+    "RegexpReplace": frozenset({"replacement"}),
+    "Substring": frozenset({"start", "length"}),
+    "SubstringIndex": frozenset({"delimiter", "count"}),
+    "Trim": frozenset({"position", "expression"}),
+}
+"""Parts of nodes of a kind that are also read."""
+
 
 def _tree(node: Any) -> Tree:
-    maker = _makers().get(type(node).__name__)
-    tree = maker(node) if maker is not None else None
-    return tree or ("unknown", node.sql(dialect="spark"))
+    """Return the tree of a node; `unknown` if the node says anything that its maker does not read."""
+    kind = type(node).__name__
+    maker = _makers().get(kind)
+    parts = {
+        name for name, part in node.args.items() if part is not None and part is not False and part != []
+    }
+    is_read = parts <= _PARTS | _MORE_PARTS.get(kind, frozenset())
+    tree = maker(node) if maker is not None and is_read else None
+    if tree is None:
+        return ("unknown", node.sql(dialect="spark"))
+    return ("not", tree) if "negate" in parts else tree
 
 
 def _text(node: Any) -> str | None:
