@@ -147,12 +147,12 @@ class CsvHeader(NamedTuple):
 
 
 def csv_header(lines: TextIO) -> CsvHeader:
-    """Read the first line of a CSV file, at most `HEADER_CHARS_MAX` characters.
+    """Read the first line of a CSV file that is not empty, at most `HEADER_CHARS_MAX` characters.
 
     Raises:
         csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
     """
-    names = tuple(next(csv.reader(_bounded(lines)), ()))
+    names = tuple(next(filter(None, csv.reader(_bounded(lines))), ()))
     if len(names) == 1 and TAB in names[0]:
         return CsvHeader(tuple(name.strip('"') for name in names[0].split(TAB)), TAB)
     return CsvHeader(names)

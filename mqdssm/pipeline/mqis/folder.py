@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.mqis.cells import CellMaker, bcp_maker, cell_maker, text_maker
+from mqdssm.pipeline.mqis.csv_quotes import misquoted_rows
 from mqdssm.pipeline.mqis.files import (
     FORMS,
     TAB,
@@ -39,6 +40,9 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 BLOCK_BYTES: Final = 16 * 1024 * 1024
 """Limit of a row of CSV."""
 SHOWN_CHARS_MAX: Final = 200
+MISQUOTED: Final = (
+    "a value goes on behind its closing quotation mark: double the quotation marks inside of values"
+)
 ROW: Final = ""
 """Key of a problem that concerns the whole row, where otherwise a column is named."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -366,7 +370,7 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
     """Read rows of CSV: an empty field is NULL.
 
-    Two quotes are an empty text ([RFC4180]).
+    Two quotes are an empty text ([RFC4180]). A row whose quotation marks are wrong is not read.
     """
     first = 0 if part.bcp else 1  # its row 1 may be the header
     broken: dict[int, str] = {}
@@ -376,6 +380,7 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
         broken[row.number - first] = f"{message}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
         return "skip"
 
+    misquoted = set() if part.bcp else _misquoted(part, encoding)
     # read as Latin-1, which has a letter for each octet, so that each cell is decoded by itself
     with open_text(part.path, encoding) as (file, codec):
         if part.bcp and not cast(io.BufferedReader, file).peek(1):
@@ -409,11 +414,20 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
                 while number in broken:
                     yield SourceRow(number, {}, {ROW: broken[number]})
                     number += 1
-                row = _text_row(number, {named[name]: value for name, value in values.items()}, codec)
-                yield _bcp_row(row, makers) if part.bcp else row
+                if number in misquoted:
+                    yield SourceRow(number, {}, {ROW: MISQUOTED})
+                else:
+                    row = _text_row(number, {named[name]: value for name, value in values.items()}, codec)
+                    yield _bcp_row(row, makers) if part.bcp else row
                 number += 1
     for last in sorted(row_number for row_number in broken if row_number >= number):
         yield SourceRow(last, {}, {ROW: broken[last]})
+
+
+def _misquoted(part: SourceFile, encoding: str) -> set[int]:
+    """Return the numbers of rows whose values Arrow would change (`misquoted_rows`)."""
+    with open_text(part.path, encoding) as (file, _):
+        return set(misquoted_rows(file, part.separator))
 
 
 def _as_latin(name: str, encoding: str) -> str:
