@@ -23,6 +23,7 @@ from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
+from mqdssm.spark.paths import path_to_read, path_to_write
 from mqdssm.spark.plans import read_frame, union_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class SparkJoin:
             return ()
         rows = union_of(parts)
         unsorted = folder / "unsorted"
-        rows.write.option("compression", "zstd").parquet(unsorted.as_uri())
+        rows.write.option("compression", "zstd").parquet(path_to_write(unsorted))
         return self._sorted(sorted(unsorted.glob("*.parquet")), folder / "sorted")
 
     def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
@@ -96,7 +97,7 @@ class SparkJoin:
         )
         same = (F.col("all") == 2) & (F.col("ofb") == 1) & (F.col("h0") == 0) & (F.col("h1") == 0)
         target = folder / "candidates"
-        combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(target.as_uri())
+        combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(path_to_write(target))
         folders = {item.type: target / f"{TYPE}={number}" for number, item in enumerate(compared)}
         return {name: path for name, path in folders.items() if path.is_dir()}
 
@@ -108,7 +109,7 @@ class SparkJoin:
         column_names = frozenset(frame.columns)
         has_map = pair.guid_map is not None and sql.is_mapped(compared)
         if pair.guid_map is not None and has_map:
-            changed = self._spark.read.parquet(pair.guid_map.as_uri()).dropDuplicates([OLD])
+            changed = self._spark.read.parquet(path_to_read(pair.guid_map)).dropDuplicates([OLD])
             frame = frame.join(
                 changed, F.expr(sql.own_key(compared, column_names, SPARK)) == F.col(OLD), "left"
             )
@@ -122,7 +123,7 @@ class SparkJoin:
 
         from mqdssm.spark.source import spark_schema
 
-        key_frame = self._spark.read.schema(f"{KEY} string").parquet(str(keys))  # no URI: its name holds "="
+        key_frame = self._spark.read.schema(f"{KEY} string").parquet(path_to_read(keys))
         types = {field.name: field.dataType for field in spark_schema(shown_columns(compared, pair.sides))}
         parts = []
         for place, side in enumerate(pair.sides):
@@ -206,6 +207,6 @@ def sorted_files(
         places = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in order])
         pq.write_table(table.take(places), sorted_file)
         return (sorted_file,)
-    rows = spark.read.parquet(*(path.as_uri() for path in paths))
-    rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(target.as_uri())
+    rows = spark.read.parquet(*map(path_to_read, paths))
+    rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(path_to_write(target))
     return tuple(sorted(target.glob("part-*.parquet")))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.rule import UNREADABLE, MissingReference, Repeated, Rule, Unequal, Wrong
 from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, literal, template
+from mqdssm.spark.paths import path_to_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -196,4 +197,4 @@ def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(pa.schema(objects.columns))
-    return spark.read.schema(schema).parquet(*(Path(path).resolve().as_uri() for path in objects.paths))
+    return spark.read.schema(schema).parquet(*(path_to_read(Path(path)) for path in objects.paths))

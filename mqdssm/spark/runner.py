@@ -157,11 +157,12 @@ class SparkRunner:
         import pyarrow.parquet as pq
 
         from mqdssm.pipeline.validate.scan import SCHEMA
+        from mqdssm.spark.paths import path_to_write
         from mqdssm.spark.plans import plans, read_frame, union_of
 
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
         frame = union_of(plans(frames, rules, source.dns))
-        frame.write.option("compression", "none").parquet(folder.as_uri())
+        frame.write.option("compression", "none").parquet(path_to_write(folder))
         for path in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches():

@@ -1,6 +1,8 @@
 """One job of each kind by both runners: equal files, findings, counts, reports and entries."""
 
 import json
+import shutil
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +20,7 @@ from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.report import MigrationReport
+from mqdssm.pipeline.validate.rules.rule import Wrong
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -75,6 +78,36 @@ def test_a_validation(spark, tables) -> None:
             found[engine] = list(made.findings), same
     assert len(found["local"][0]) > 100
     assert found["local"] == found["spark"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_folders_with_any_name(spark, enterprise, tables, tmp_path, monkeypatch, engine) -> None:
+    """Hadoop does not decode %20, and takes names for patterns."""
+    odd = tmp_path / "a b%20#ü=[1]{x,y}*?"
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    made = export(
+        enterprise.server.url, ["queue", "site"], odd / "export", engine=engine, **enterprise.access
+    )
+    made.check(odd / "export")
+    rule = Wrong(
+        id="own-rule",
+        types=("queue",),
+        attribute="Label",
+        section="own",
+        requirement="Queues have no label.",
+        message="it has one",
+        condition=f"Label {'ilike' if engine == 'spark' else 'like'} '%'",
+    )
+    with validation(export=odd / "export", own=[rule], engine=engine) as checked:
+        own = [finding for finding in checked.findings if finding.rule == "own-rule"]
+    assert checked.summary.engine == engine
+    assert len(own) == 3
+    shutil.copytree(tables, odd / "tables")
+    sides = GivenSide(folder=odd / "tables" / "sound"), GivenSide(folder=odd / "tables" / "broken")
+    with comparison(*sides, ComparisonRequest(types=["queue"]), engine=engine) as compared:
+        assert compared.engine == engine
+        assert len(list(compared.differences)) > 5
 
 
 @pytest.mark.soak
