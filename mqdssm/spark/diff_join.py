@@ -23,8 +23,7 @@ from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
-from mqdssm.spark.paths import path_to_read, path_to_write
-from mqdssm.spark.plans import read_frame, union_of
+from mqdssm.spark.plans import path_to_read, path_to_write, read_frame, union_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -3,6 +3,7 @@
 The rules are users' rules, and built-in rules that Arrow cannot evaluate.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -13,11 +14,11 @@ import pyarrow as pa
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.rule import UNREADABLE, MissingReference, Repeated, Rule, Unequal, Wrong
 from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, literal, template
-from mqdssm.spark.paths import path_to_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_PATTERN: Final = re.compile(r"[\\{}\[\]*?,]")
 RULES_MAX: Final = 50  # in one projection: more make generated code too long for the JVM
 COLUMNS: Final = ("rule", "severity", "type", "dn", "guid", "attribute", "message", "section")
 
@@ -187,6 +188,22 @@ def _dn(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
 def union_of(frames: "Iterable[DataFrame]") -> "DataFrame":
     """Return the rows of all frames, of which there is at least one."""
     return reduce(lambda union, frame: union.unionAll(frame), frames)
+
+
+def path_to_write(path: Path) -> str:
+    """Return the name of a folder that Spark writes.
+
+    Spark takes texts, not URIs: in a name, ``%20`` stands for itself.
+    """
+    return f"file://{path.absolute()}"
+
+
+def path_to_read(path: Path) -> str:
+    """Return the name of a file or a folder that Spark reads.
+
+    Names that are read can be patterns: the characters of patterns are escaped.
+    """
+    return _PATTERN.sub(r"\\\g<0>", path_to_write(path))
 
 
 def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":

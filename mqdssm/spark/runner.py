@@ -157,8 +157,7 @@ class SparkRunner:
         import pyarrow.parquet as pq
 
         from mqdssm.pipeline.validate.scan import SCHEMA
-        from mqdssm.spark.paths import path_to_write
-        from mqdssm.spark.plans import plans, read_frame, union_of
+        from mqdssm.spark.plans import path_to_write, plans, read_frame, union_of
 
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
         frame = union_of(plans(frames, rules, source.dns))

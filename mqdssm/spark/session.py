@@ -19,7 +19,6 @@ from mqdssm.pipeline.spark_options import HERE, LOCAL, MASTER, SparkOptions
 from mqdssm.pipeline.without_pandas import show_pandas
 from mqdssm.spark import gateway
 from mqdssm.spark.cluster import check_master, package_zip, session_settings
-from mqdssm.spark.paths import path_to_write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,7 +222,7 @@ def _configuration(
         MASTER: f"local[{cores or '*'}]",
         "spark.driver.memory": memory or _driver_memory(),
         "spark.local.dir": str(_folder()),
-        "spark.sql.warehouse.dir": path_to_write(_folder() / "warehouse"),
+        "spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri(),
         **_STATIC_CONF,
         **_SQL_CONF,
     }

@@ -1,11 +1,10 @@
 """Files of MQIS tables, and the names of their columns."""
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NamedTuple, TextIO
+from typing import Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import PREFIX
@@ -14,9 +13,6 @@ from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 FORMS: Final = ("parquet", "csv", "jsonl")
-HEADER_CHARS_MAX: Final = 1 << 20
-"""Limit of the line with the names of columns: a thousand names take some ten thousand characters."""
-TAB: Final = "\t"
 _CLOSE: Final = 0.8
 """Similarity to the name of a table from which a name counts as misspelt: ``Machines``, ``Queus``."""
 _BY_NAME: Final = {name.lower(): table for name, table in MQIS_TABLES.items()}
@@ -132,39 +128,6 @@ def _files_of(table: MqisTable, path: Path) -> TableFiles:
         form_list = ", ".join(sorted(forms)) or "nothing"
         raise ConfigError(f"{path} must hold parts of one form ({', '.join(FORMS)}), it holds {form_list}")
     return TableFiles(table, forms.pop(), path, parts)
-
-
-class CsvHeader(NamedTuple):
-    """Columns that the first line of a CSV file names.
-
-    Attributes:
-        names: of the columns.
-        separator: separator of the columns.
-    """
-
-    names: tuple[str, ...]
-    separator: str = ","
-
-
-def csv_header(lines: TextIO) -> CsvHeader:
-    """Read the first line of a CSV file that is not empty, at most `HEADER_CHARS_MAX` characters.
-
-    Raises:
-        csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
-    """
-    names = tuple(next(filter(None, csv.reader(_bounded(lines))), ()))
-    if len(names) == 1 and TAB in names[0]:
-        return CsvHeader(tuple(name.strip('"') for name in names[0].split(TAB)), TAB)
-    return CsvHeader(names)
-
-
-def _bounded(lines: TextIO) -> Iterator[str]:
-    room = HEADER_CHARS_MAX
-    while line := lines.readline(room + 1):
-        room -= len(line)
-        if room < 0:
-            raise csv.Error(f"the names of its columns have more than {HEADER_CHARS_MAX:,} characters")
-        yield line
 
 
 def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:

@@ -19,13 +19,10 @@ import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.mqis.cells import CellMaker, bcp_maker, cell_maker, text_maker
-from mqdssm.pipeline.mqis.csv_quotes import misquoted_rows
+from mqdssm.pipeline.mqis.csv_files import TAB, CsvHeader, csv_header, misquoted_rows
 from mqdssm.pipeline.mqis.files import (
     FORMS,
-    TAB,
-    CsvHeader,
     TableFiles,
-    csv_header,
     find_named,
     known_columns,
     not_read,

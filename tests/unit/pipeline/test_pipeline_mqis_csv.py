@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.mqis.csv_quotes import misquoted_rows
+from mqdssm.pipeline.mqis.csv_files import misquoted_rows
 from mqdssm.pipeline.mqis.folder import MISQUOTED, ROW, find_files, read_rows, source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.mqis.files import csv_header
+from mqdssm.pipeline.mqis.csv_files import csv_header
 from mqdssm.pipeline.mqis.folder import find_files, left_out
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 

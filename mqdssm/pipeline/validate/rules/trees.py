@@ -179,7 +179,10 @@ _MORE_PARTS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _tree(node: Any) -> Tree:
-    """Return the tree of a node; `unknown` if the node says anything that its maker does not read."""
+    """Return the tree of a node.
+
+    A node with parts that its maker does not read is `unknown`.
+    """
     kind = type(node).__name__
     maker = _makers().get(kind)
     parts = {

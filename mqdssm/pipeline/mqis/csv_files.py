@@ -1,22 +1,62 @@
-"""Check of the quotation marks in CSV.
+"""Header and quotation marks of CSV files, which Arrow reads otherwise.
 
 Arrow reads ``"a "blue" queue"`` as another text, and says nothing: a quoted value must end with its closing
 quotation mark, and marks inside are doubled ([RFC4180] 2.7).
 """
 
+import csv
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple, TextIO
 
+HEADER_CHARS_MAX: Final = 1 << 20
+"""Limit of the line with the names of columns: a thousand names take some ten thousand characters."""
+TAB: Final = "\t"
 _QUOTE: Final = b'"'
 _REST: Final = re.compile(rb'(?:[^"]++|"")*+"')
 """Rest of a quoted value on a line, with its closing quotation mark."""
 
 
-def misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
-    """Yield the numbers of the rows in which a value goes on behind its closing quotation mark.
+class CsvHeader(NamedTuple):
+    """Columns that the first line of a CSV file names.
 
-    The numbers are those of Arrow: the first line with names is 0, and empty lines are no rows.
+    Attributes:
+        names: of the columns.
+        separator: separator of the columns.
+    """
+
+    names: tuple[str, ...]
+    separator: str = ","
+
+
+def csv_header(lines: TextIO) -> CsvHeader:
+    """Read the names of the columns of a CSV file: its first line.
+
+    Empty lines before it are skipped.
+
+    Raises:
+        csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
+    """
+    names = tuple(next(filter(None, csv.reader(_bounded(lines))), ()))
+    if len(names) == 1 and TAB in names[0]:
+        return CsvHeader(tuple(name.strip('"') for name in names[0].split(TAB)), TAB)
+    return CsvHeader(names)
+
+
+def _bounded(lines: TextIO) -> Iterator[str]:
+    room = HEADER_CHARS_MAX
+    while line := lines.readline(room + 1):
+        room -= len(line)
+        if room < 0:
+            raise csv.Error(f"the names of its columns have more than {HEADER_CHARS_MAX:,} characters")
+        yield line
+
+
+def misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
+    """Yield the numbers of rows whose quotation marks are wrong.
+
+    A value goes on behind its closing quotation mark. The numbers are those of Arrow: the first line with
+    names is 0, and empty lines are no rows.
 
     Args:
         lines: the file from its first line on, as iterating over it gives them.
