@@ -32,6 +32,7 @@ from mqdssm.engines.replication.actions import (
     Performed,
     PropagateChange,
     Received,
+    Resynchronize,
     Started,
 )
 from mqdssm.engines.replication.engine import ReplicationEngine
@@ -44,11 +45,13 @@ from mqdssm.model.messages import (
     Command,
     CompleteSync0,
     PartitionSeqNumbers,
+    Scope,
     SeqNumberHeader,
     SyncRequestMessage,
+    deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 
 SITE1 = guid_of("site Site1")
@@ -362,6 +365,35 @@ def test_what_was_sent_before_a_full_synchronization_is_dropped() -> None:
     server.answered(numbered(4, 0), purged_seq_number=SequenceNumber(4))
     assert server.has("cn3") is server.has("cn4") is None
     assert server.partition().last == MIN
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+def test_a_change_that_we_had_before_a_full_synchronization_comes_with_its_replies_alone() -> None:
+    """Decision R197 (seed 851195): its late copy brought an object back that was deleted since."""
+    server = Lone()
+    properties = deletion_properties(ObjectType.CN, Scope.ENTERPRISE)
+    server.answered(
+        numbered(1), numbered(2, name="cn1", command=Command.DELETE, properties=properties), numbered(3)
+    )
+    server.did(Resynchronize(request=1, partition_id=PEC_PARTITION_ID))
+    server.told(numbered(1))
+    server.told(numbered(3))
+    assert server.partition().last == MIN
+    assert server.has("cn1") is None
+    server.answered(
+        numbered(3, 0),
+        from_seq_number=MIN,
+        complete_sync0=CompleteSync0.SOON,
+        to_seq_number=SequenceNumber(3),
+    )
+    server.told(numbered(4))
+    assert server.partition().last == 4
+    given = {"from_seq_number": SequenceNumber(3), "to_seq_number": SequenceNumber(4)}
+    server.answered(complete_sync0=CompleteSync0.NOW, **given)
+    assert server.partition().purge_state is PurgeState.NORMAL
+    assert server.has("cn3") is not None
+    assert server.has("cn4") is not None
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.5")

@@ -28,7 +28,8 @@ def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.accepts(server, partition, sender):
             continue  # an earlier change of the same propagation changed that
-        yield from handle(server, partition, tuple(group), flush=not message.flush)
+        fresh = tuple(change for change in group if not _is_repeated(partition, change))
+        yield from handle(server, partition, fresh, flush=not message.flush)
     for numbers in message.seq_number_header.partition_seq_numbers:
         partition = server.partitions.get(numbers.partition_id)
         if partition is not None:
@@ -41,6 +42,14 @@ def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
     Such a change is older than its replies (decision R45).
     """
     return not partition.is_normal and purged < partition.record.purged
+
+
+def _is_repeated(partition: Partition, change: DirectoryChange) -> bool:
+    """Return True if we had a change before a full synchronization (decision R197).
+
+    The replies contain what is left of such changes. The object may have been deleted since.
+    """
+    return not partition.is_normal and change.seq_number <= partition.had_before
 
 
 def handle(

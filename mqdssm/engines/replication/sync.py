@@ -256,5 +256,6 @@ def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from publish(server, PartitionSwept(partition=partition))
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     partition.is_begun_anew = False
+    partition.had_before = MIN
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)

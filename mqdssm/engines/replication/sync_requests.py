@@ -130,6 +130,7 @@ def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.first_source = ""
     partition.is_first_source_removed = False
     partition.is_begun_anew = False
+    partition.had_before = max(partition.had_before, partition.last)
     partition.purged_elsewhere = None
     partition.tries = 0
     partition.acked_at = partition.purged_at = MIN
