@@ -74,6 +74,7 @@ REGRESSIONS = {
     802_368: "no defect of a server: a site was handed over while it was removed: its PSC was stopped",
     816_772: "a full synchronization that began anew asked a PSC with less: deleted objects came back",
     816_883: "a site was handed to an empty BSC: all who synchronized in full waited for it, and it for them",
+    860_375: "a BSC applied an update of an authority on top of an object that its PSC had not got either",
     851_195: "a full synchronization began anew: the late copy of a change brought a deleted object back",
     850_552: "no defect of a server: a PEC was restored, and nobody told its BSC its new name",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",

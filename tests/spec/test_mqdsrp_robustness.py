@@ -368,6 +368,20 @@ def test_what_was_sent_before_a_full_synchronization_is_dropped() -> None:
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+def test_a_bsc_takes_partial_updates_from_its_psc_alone() -> None:
+    """Decision R198 (seed 860375): the PSC said that nothing is missing, and lacked changes itself."""
+    server = Lone(Role.BSC)
+    server.answered(numbered(1), sender="Boss")
+    server.answered(sender="Boss")
+    update = numbered(2, name="cn1", command=Command.UPDATE, properties=((Propid.CN_NAME, "new"),))
+    made = server.told(update, sender="PEC")
+    assert kinds(made) == [("SyncRequestMessage", "Boss")]
+    assert dict(server.has("cn1") or ())[Propid.CN_NAME] == "cn1"
+    server.told(update, sender="Boss")
+    assert dict(server.has("cn1") or ())[Propid.CN_NAME] == "new"
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
 @pytest.mark.spec("MC-MQDSRP 3.3.7.10")
 def test_a_change_that_we_had_before_a_full_synchronization_comes_with_its_replies_alone() -> None:
     """Decision R197 (seed 851195): its late copy brought an object back that was deleted since."""

@@ -28,8 +28,8 @@ def receive(server: ReplicaState, message: ChangePropagationMessage, sender: str
         partition = server.partitions.get(partition_id)
         if partition is None or not trust.accepts(server, partition, sender):
             continue  # an earlier change of the same propagation changed that
-        fresh = tuple(change for change in group if not _is_repeated(partition, change))
-        yield from handle(server, partition, fresh, flush=not message.flush)
+        usable = tuple(change for change in group if _is_usable(server, partition, change, sender))
+        yield from handle(server, partition, usable, flush=not message.flush)
     for numbers in message.seq_number_header.partition_seq_numbers:
         partition = server.partitions.get(numbers.partition_id)
         if partition is not None:
@@ -44,12 +44,19 @@ def is_stale(partition: Partition, purged: SequenceNumber) -> bool:
     return not partition.is_normal and purged < partition.record.purged
 
 
-def _is_repeated(partition: Partition, change: DirectoryChange) -> bool:
-    """Return True if we had a change before a full synchronization (decision R197).
+def _is_usable(server: ReplicaState, partition: Partition, change: DirectoryChange, sender: str) -> bool:
+    """Return True if a propagated change may be applied or kept.
 
-    The replies contain what is left of such changes. The object may have been deleted since.
+    A change that we had before a full synchronization comes with its replies: the object may have been
+    deleted since (decision R197). A partial update has the base of its sender, which is to be the server that
+    says that our copy is whole (decision R198).
     """
-    return not partition.is_normal and change.seq_number <= partition.had_before
+    if not partition.is_normal and change.seq_number <= partition.had_before:
+        return False
+    if change.command is not Command.UPDATE or trust.is_from(server, sender, server.usual_source(partition)):
+        return True
+    partition.known_number = max(partition.known_number, change.seq_number)
+    return False
 
 
 def handle(

@@ -318,7 +318,14 @@ class ReplicaState:
 
     def upstream(self, partition: Partition) -> str:
         """Return the machine to ask for changes of a partition (3.3.7.3)."""
-        return partition.hint or self.psc_name or partition.record.authority_name
+        return partition.hint or self.usual_source(partition)
+
+    def usual_source(self, partition: Partition) -> str:
+        """Return the machine whose answers make our copy of a partition whole.
+
+        That machine is the authority, or the PSC of a BSC.
+        """
+        return self.psc_name or partition.record.authority_name
 
     def note(self, summary: str, detail: str = "") -> None:
         """Add a note for the operator."""

@@ -314,7 +314,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
     themselves.
     """
-    is_confirmed = key_of(sender) == _confirming_key(server, partition)
+    is_confirmed = key_of(sender) == key_of(server.usual_source(partition))
     partition.is_whole = partition.is_whole or is_confirmed
     naming = None if partition.is_settled else (yield from find_naming_object(server, partition))
     if naming is not None and not partition.is_doubted:
@@ -334,14 +334,6 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     else:
         yield from own_if_named(server, partition, surely=True)
     yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
-
-
-def _confirming_key(server: ReplicaState, partition: Partition) -> str:
-    """Return the key of the server whose answers make our copy whole.
-
-    That server is the authority, or a BSC's PSC.
-    """
-    return key_of(server.psc_name or partition.record.authority_name)
 
 
 def _confirm_whole(server: ReplicaState, partition: Partition, *, is_confirmed: bool) -> Job[None]:
@@ -377,7 +369,7 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
         and (name := get_text(machine.properties or (), Propid.QM_PATHNAME))
     }
     pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
-    is_asked_first = key_of(pec_name) == _confirming_key(server, partition)
+    is_asked_first = key_of(pec_name) == key_of(server.usual_source(partition))
     if pec_name and not is_asked_first and not server.is_me(pec_name):
         names[key_of(pec_name)] = pec_name
     yield from trust.forget_removed_servers(server, [partition])

@@ -91,7 +91,18 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
             800_015,
         ),
     ),
-    Generation.EVERY: (230_065, 310_030, 500_003, 802_368, 816_772, 816_883, 850_013, 850_552, 851_195),
+    Generation.EVERY: (
+        230_065,
+        310_030,
+        500_003,
+        802_368,
+        816_772,
+        816_883,
+        850_013,
+        850_552,
+        851_195,
+        860_375,
+    ),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())
