@@ -102,6 +102,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         850_552,
         851_195,
         860_375,
+        860_421,
     ),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
