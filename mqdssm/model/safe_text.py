@@ -75,16 +75,18 @@ _WORDS: Final = (
 _LOOK_ALIKES: Final = (
     r"(?![\w.\-]*(?:secretkeyref|(?:file|path|dir|folder|env|expiry|name|regex|provider)(?![\w.\-])))"
 )
-_SETTING: Final = rf"(?<![\w.\-]){_LOOK_ALIKES}[\w.\-]*(?:{_WORDS})(?:[._\-][\w.\-]+)?"
-_SECRET_SETTING: Final = re.compile(rf"(?i){_SETTING}")
-_VALUE: Final = r"(?!\*\*\*)(\"[^\"]*\"|'[^']*'|[^\s\"',;]+(?:[,;](?![\s\w]*=)[^\s\"',;]+)*)"
-_EQUALS: Final = re.compile(rf"(?i)({_SETTING}[\"']?\s*=\s*)(?!=){_VALUE}")
-_COLON: Final = re.compile(rf"(?i)({_SETTING}[\"']?\s*:\s*){_VALUE}")
-_JSON: Final = re.compile(rf"(?i)([\"']{_SETTING}[\"']\s*:\s*){_VALUE}")
+_SECRET_SETTING: Final = re.compile(rf"(?i){_LOOK_ALIKES}[\w.\-]*(?:{_WORDS})(?:[._\-][\w.\-]+)?")
+_NAME: Final = r"(?<![\w.\-])([\w.\-]++)"
+_VALUE: Final = re.compile(r"(?!\*\*\*)(\"[^\"]*\"|'[^']*'|[^\s\"',;]+(?:[,;](?![\s\w]*=)[^\s\"',;]+)*)")
+_EQUALS: Final = re.compile(rf"{_NAME}[\"']?\s*=\s*(?!=)")
+_COLON: Final = re.compile(rf"{_NAME}[\"']?\s*:\s*")
+_JSON: Final = re.compile(rf"[\"']{_NAME}[\"']\s*:\s*")
+_UNBROKEN: Final = re.compile(r"[^\s\"']++")
+"""Text in which user information ends with the last at sign."""
 _USER_INFO: Final = re.compile(
-    r"(?i)(\b[a-z][a-z0-9+.:-]*://)(?:[^/\s:@\"'<>]*:(?!\d+(?:[/?\s]|$))[^\s\"'<>]*@|[^/\s@\"'<>]*@)"
+    r"(?i)((?:\b|(?<=[a-z0-9+.:-]{40}))[a-z][a-z0-9+.:-]{0,40}://)(?:[^/\s:@\"'<>]*:(?!\d+(?:[/?\s]|$))[^\s\"'<>]*@|[^/\s@\"'<>]*@)"
 )
-_ORACLE: Final = re.compile(r"(?i)(jdbc:oracle:[a-z0-9]+:)[^\s@\"']*/[^\s\"']*@")
+_ORACLE: Final = re.compile(r"(?i)(jdbc:oracle:[a-z0-9]{1,20}:)[^\s@\"'/]{0,200}/[^\s\"']*@")
 _AUTHORIZATION: Final = re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:[a-z]+\s+)?[^\s\"']+")
 _BEARER: Final = re.compile(r"(?i)(\bbearer\s+)[\w.~+/=\-]{12,}")
 
@@ -103,10 +105,11 @@ def redact(text: str) -> str:
     The text is an error message or a line of a log.
     ``password=x`` is removed; ``password: x`` is not, since sentences have that form.
     """
-    for pattern in (_USER_INFO, _ORACLE):
-        text = pattern.sub(rf"\1{REMOVED}@", text)
-    for pattern in (_EQUALS, _JSON, _AUTHORIZATION, _BEARER):
-        text = pattern.sub(rf"\1{REMOVED}", text)
+    text = _UNBROKEN.sub(_without_user_info, text)
+    for settings in (_EQUALS, _JSON):
+        text = _without_values(settings, text)
+    for token in (_AUTHORIZATION, _BEARER):
+        text = token.sub(rf"\1{REMOVED}", text)
     return text
 
 
@@ -115,4 +118,29 @@ def redact_strictly(text: str) -> str:
 
     ``password: x`` is removed, too.
     """
-    return _COLON.sub(rf"\1{REMOVED}", redact(text))
+    return _without_values(_COLON, redact(text))
+
+
+# A long text must not take quadratic time: no pattern reads more than a part of it again at each place.
+
+
+def _without_user_info(match: re.Match[str]) -> str:
+    start, sign, end = match[0].rpartition("@")
+    text = start + sign
+    for pattern in (_USER_INFO, _ORACLE) if ":" in start else ():
+        text = pattern.sub(rf"\1{REMOVED}@", text)
+    return text + end
+
+
+def _without_values(settings: re.Pattern[str], text: str) -> str:
+    """Remove the values of settings that have the names of secrets."""
+    pieces: list[str] = []
+    at = 0
+    for setting in settings.finditer(text):
+        if setting.start() < at or not is_secret_setting(setting[1]):
+            continue
+        value = _VALUE.match(text, setting.end())
+        if value is not None:
+            pieces += text[at : setting.end()], REMOVED
+            at = value.end()
+    return "".join((*pieces, text[at:]))

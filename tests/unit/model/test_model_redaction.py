@@ -1,5 +1,7 @@
 """Secrets in texts that people read."""
 
+import time
+
 import pytest
 
 from mqdssm.model.safe_text import is_secret_setting, redact, redact_strictly
@@ -32,6 +34,42 @@ SECRETS = (
 def test_a_secret_is_removed(text: str, secret: str) -> None:
     assert secret not in redact(text.format(secret))
     assert "***" in redact(text.format(secret))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'x' * 1000}password={{}}",
+        f"{'a.b-' * 300}secret.key={{}}",
+        f"{'x' * 1000}://reader:{{}}@db",
+        "jdbc:oracle:thin:sco<t/{}@db:1521:orcl",
+        f"ldap://a/{'b' * 1000} ldap://reader:{{}}@db",
+    ],
+)
+def test_a_secret_behind_a_long_name_is_removed(text: str) -> None:
+    assert "AKIAsecretVALUE1234" not in redact(text.format("AKIAsecretVALUE1234"))
+
+
+def cpu_s(text: str) -> float:
+    """Least processor time of three runs."""
+
+    def once() -> float:
+        began = time.process_time()
+        redact_strictly(text)
+        return time.process_time() - began
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("end", ["", "@", "=x"])
+@pytest.mark.parametrize(
+    "piece",
+    ["ldap://a:b", "ldap://", "//a:", "a.b", "a://1:", "password.", "s3a.access.key", "jdbc:oracle:x:a"],
+)
+def test_a_long_text_takes_no_quadratic_time(piece: str, end: str) -> None:
+    """Ten times the text took a hundred times as long: an error of a server stopped the program."""
+    short, long = (piece * (size // len(piece)) + end for size in (4_000, 40_000))
+    assert cpu_s(long) < 30 * cpu_s(short) + 0.02
 
 
 def test_user_information_without_a_colon() -> None:
