@@ -93,7 +93,6 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
     ),
     Generation.EVERY: (
         230_065,
-        310_030,
         500_003,
         802_368,
         816_772,
@@ -101,6 +100,7 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         850_013,
         850_552,
         851_195,
+        860_000,
         860_375,
         860_421,
     ),
