@@ -7,6 +7,7 @@ addresses, and tokens of HTTP headers. Where a password is known, its exact text
 """
 
 import re
+from functools import partial
 from typing import Final
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7e]")
@@ -81,12 +82,15 @@ _VALUE: Final = re.compile(r"(?!\*\*\*)(\"[^\"]*\"|'[^']*'|[^\s\"',;]+(?:[,;](?!
 _EQUALS: Final = re.compile(rf"{_NAME}[\"']?\s*=\s*(?!=)")
 _COLON: Final = re.compile(rf"{_NAME}[\"']?\s*:\s*")
 _JSON: Final = re.compile(rf"[\"']{_NAME}[\"']\s*:\s*")
-_UNBROKEN: Final = re.compile(r"[^\s\"']++")
-"""Text in which user information ends with the last at sign."""
 _USER_INFO: Final = re.compile(
     r"(?i)((?:\b|(?<=[a-z0-9+.:-]{40}))[a-z][a-z0-9+.:-]{0,40}://)(?:[^/\s:@\"'<>]*:(?!\d+(?:[/?\s]|$))[^\s\"'<>]*@|[^/\s@\"'<>]*@)"
 )
 _ORACLE: Final = re.compile(r"(?i)(jdbc:oracle:[a-z0-9]{1,20}:)[^\s@\"'/]{0,200}/[^\s\"']*@")
+_WITHOUT_USER_INFO: Final = (
+    (re.compile(r"[^\s\"'<>]++"), _USER_INFO),
+    (re.compile(r"[^\s\"']++"), _ORACLE),
+)
+"""Text in which user information ends with the last at sign, and the pattern of user information there."""
 _AUTHORIZATION: Final = re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:[a-z]+\s+)?[^\s\"']+")
 _BEARER: Final = re.compile(r"(?i)(\bbearer\s+)[\w.~+/=\-]{12,}")
 
@@ -105,7 +109,8 @@ def redact(text: str) -> str:
     The text is an error message or a line of a log.
     ``password=x`` is removed; ``password: x`` is not, since sentences have that form.
     """
-    text = _UNBROKEN.sub(_without_user_info, text)
+    for unbroken, user_info in _WITHOUT_USER_INFO:
+        text = unbroken.sub(partial(_without_user_info, user_info), text)
     for settings in (_EQUALS, _JSON):
         text = _without_values(settings, text)
     for token in (_AUTHORIZATION, _BEARER):
@@ -124,12 +129,9 @@ def redact_strictly(text: str) -> str:
 # A long text must not take quadratic time: no pattern reads more than a part of it again at each place.
 
 
-def _without_user_info(match: re.Match[str]) -> str:
+def _without_user_info(user_info: re.Pattern[str], match: re.Match[str]) -> str:
     start, sign, end = match[0].rpartition("@")
-    text = start + sign
-    for pattern in (_USER_INFO, _ORACLE) if ":" in start else ():
-        text = pattern.sub(rf"\1{REMOVED}@", text)
-    return text + end
+    return user_info.sub(rf"\1{REMOVED}@", start + sign) + end if ":" in start else match[0]
 
 
 def _without_values(settings: re.Pattern[str], text: str) -> str:

@@ -61,7 +61,7 @@ def cpu_s(text: str) -> float:
     return min(once() for _ in range(3))
 
 
-@pytest.mark.parametrize("end", ["", "@", "=x"])
+@pytest.mark.parametrize("end", ["", "@", "<@", ">@", "=x"])
 @pytest.mark.parametrize(
     "piece",
     ["ldap://a:b", "ldap://", "//a:", "a.b", "a://1:", "password.", "s3a.access.key", "jdbc:oracle:x:a"],
