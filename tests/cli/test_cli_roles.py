@@ -149,8 +149,14 @@ def test_the_enterprise_is_not_handed_to_a_psc_that_is_far_behind(alone, operate
 @pytest.mark.parametrize(
     ("lack", "words"),
     [
-        ({"missing": 2}, "BSC1 lacks 2 changes of Site1 that another server has reported: choose a server"),
-        ({"is_new": True}, "BSC1 never had a complete copy of Site1: choose a server that has more, or add"),
+        (
+            {"missing": 2, "is_new": False},
+            "BSC1 lacks 2 changes of Site1 that another server has reported: choose a server",
+        ),
+        (
+            {"missing": 0, "is_new": True},
+            "BSC1 never had a complete copy of Site1: choose a server that has more, or add",
+        ),
     ],
 )
 def test_a_copy_that_lacks_changes_takes_over_only_if_the_operator_says_so(

@@ -5,7 +5,6 @@ in which the program and slapd are killed, too. The command runs as a program: t
 gives no task to another worker.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from support.mqis.applied_plans import operations_in
 from support.mqis.plans import lines_of
 from support.project.source_tree import ROOT
+from support.spark.export_command import without_engine
 
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -76,11 +76,8 @@ def test_a_validation(source, tmp_path) -> None:
     expected, _ = output(tmp_path / "local", *words, engine="local")
     found, killed = output(tmp_path / "spark", *words, engine="spark")
     assert killed >= 2
-    expected_findings, findings = (
-        sorted((json.loads(line) for line in text.splitlines()), key=json.dumps) for text in (expected, found)
-    )
-    assert findings == expected_findings
-    assert len(findings) > 100
+    assert without_engine(found) == without_engine(expected)
+    assert found.count("\n") > 100
 
 
 def test_a_plan(source, tmp_path) -> None:

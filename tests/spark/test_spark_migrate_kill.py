@@ -114,12 +114,16 @@ def test_the_program_is_killed(planned, engine):
 
 
 def test_workers_are_killed(planned):
+    killed: list[int] = []
+
     def kill(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has just ended
             for pid in readers(process.pid):
                 os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
 
     strike(planned, kill)
+    assert killed
 
 
 def test_java_is_killed(planned):

@@ -1,5 +1,6 @@
 """``mqdssm export`` in a process of its own, to be killed in the middle; and what its processes are."""
 
+import json
 import os
 import signal
 import subprocess
@@ -134,3 +135,11 @@ def readers(pid: int) -> list[int]:
         if b"mqdssm.pipeline.worker" in command or (b"pyspark.daemon" in command and not children(one)):
             found.append(one)
     return found
+
+
+def without_engine(output: str) -> list[str]:
+    """Sorted lines of ``validate -o json``, whose summary does not name the engine."""
+    lines = [json.loads(line) for line in output.splitlines()]
+    return sorted(
+        json.dumps({name: value for name, value in line.items() if name != "engine"}) for line in lines
+    )
