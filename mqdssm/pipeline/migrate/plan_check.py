@@ -6,15 +6,17 @@ match it exactly. A plan may change only MSMQ objects and the entries that belon
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError
+from mqdssm.events.entry_builder import WORKSTATION_ACCOUNT
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import check_sha256
 from mqdssm.pipeline.migrate.plan_file import (
@@ -56,9 +58,33 @@ _ROLES: Final[dict[str, frozenset[str]]] = {
 _BELOW_SITES: Final = {"site": 1, "serverscontainer": 2, "server": 3, SETTINGS_CLASS.lower(): 4}
 _BELOW_SERVICES: Final = {"msmqenterprisesettings": 1, "msmqsitelink": 2}
 """Object class -> how many levels below CN=Sites or CN=Services its entries are."""
-_ACCOUNTS: Final = frozenset({"user", "computer"})
 _OWN_PREFIX: Final = "msmq"
-_COLUMNS: Final = ("role", "action", "class", "dn")
+_OF_OBJECT: Final = frozenset({"objectguid", "ntsecuritydescriptor", "whencreated", "description"})
+_OF_COMPANION: Final = frozenset({"objectguid", "description"})
+_OTHER_ATTRIBUTES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
+    **{
+        (name, action): _OF_OBJECT
+        for name in ("msmqqueue", "msmqconfiguration", "msmqsitelink", "msmqenterprisesettings", "site")
+        for action in (PlanAction.ADD, PlanAction.MODIFY)
+    },
+    **{
+        (name, PlanAction.ADD): _OF_COMPANION
+        for name in (SETTINGS_CLASS.lower(), "serverscontainer", "server")
+    },
+    ("computer", PlanAction.ADD): frozenset(
+        {
+            "objectguid",
+            "objectsid",
+            "samaccountname",
+            "dnshostname",
+            "useraccountcontrol",
+            "serviceprincipalname",
+        }
+    ),
+}
+"""Object class and action -> attributes of others than MSMQ that a migration writes (decision M131)."""
+_COLUMNS: Final = ("role", "action", "class", "dn", "values", "later")
+_ALTERED: Final = "the plan was altered, plan again"
 
 
 def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
@@ -112,29 +138,32 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
 
 def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
     counts: Counter[str] = Counter()
-    has_accounts = False
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
-            for row in batch.to_pylist():
+            for row in batch.select(["role", "action", "class", "dn"]).to_pylist():
                 target.check(row["action"], row["role"], row["class"], row["dn"])
-                has_accounts |= row["class"].lower() in _ACCOUNTS and row["action"] == PlanAction.MODIFY
                 counts[f"{row['role']} {row['action']}"] += 1
-    if has_accounts:
-        _check_accounts(path)
+            target.check_attributes(batch)
     return counts
 
 
-def _check_accounts(path: Path) -> None:
-    """Refuse changes of users and computers that concern anything but MSMQ."""
-    for operation in read_operations(path):
-        if operation.action != PlanAction.MODIFY or operation.ldap_class.lower() not in _ACCOUNTS:
-            continue
-        for name in (*operation.values, *operation.later):
-            if not name.lower().startswith(_OWN_PREFIX):
-                raise ConfigError(
-                    f"the plan would change {name} of {operation.dn}: no migration does that; "
-                    "the plan was altered, plan again"
-                )
+def _names_in(rows: pa.RecordBatch) -> set[str]:
+    """Return the names of the attributes that some operations write."""
+    return {name for column in ("values", "later") for name in rows.column(column).keys.to_pylist()}
+
+
+def _check_new_computer(dn: str, values: Mapping[str, Sequence[bytes]]) -> None:
+    """Refuse a computer account with other rights than those of a member of the domain.
+
+    Raises:
+        ConfigError: the account or its services are others.
+    """
+    named = {name.lower(): tuple(raws) for name, raws in values.items()}
+    host = f"HOST/{DN.parse(dn).name}".lower()
+    services = [raw.decode(errors="replace").lower() for raw in named.get("serviceprincipalname", ())]
+    is_member = named.get("useraccountcontrol", (WORKSTATION_ACCOUNT,)) == (WORKSTATION_ACCOUNT,)
+    if not is_member or any(service.partition(".")[0] != host for service in services):
+        raise ConfigError(f"the plan would give {dn} rights that no migration gives: {_ALTERED}")
 
 
 class _TargetPlaces:
@@ -174,6 +203,39 @@ class _TargetPlaces:
             ConfigError: there is one.
         """
 
+    def check_attributes(self, rows: pa.RecordBatch) -> None:
+        """Refuse attributes that no migration writes (decision M131).
+
+        Args:
+            rows: operations, in the columns of the plan.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        groups: dict[tuple[str, str], list[int]] = {}
+        for row, key in enumerate(
+            zip(*(rows.column(n).to_pylist() for n in ("class", "action")), strict=True)
+        ):
+            groups.setdefault((key[0].lower(), key[1]), []).append(row)
+        for (name, action), numbers in groups.items():
+            if action == PlanAction.DELETE:
+                continue
+            some = rows.take(pa.array(numbers))
+            others = _OTHER_ATTRIBUTES.get((name, action), frozenset())
+            for attribute in sorted(_names_in(some)):
+                if not attribute.lower().startswith(_OWN_PREFIX) and attribute.lower() not in others:
+                    dn = next(
+                        row["dn"]
+                        for row in some.to_pylist()
+                        if attribute in dict(row["values"] + row["later"])
+                    )
+                    raise ConfigError(
+                        f"the plan would {action} {attribute} of {dn}: no migration does that; {_ALTERED}"
+                    )
+            if name == "computer" and action == PlanAction.ADD:
+                for row in some.select(["dn", "values"]).to_pylist():
+                    _check_new_computer(row["dn"], dict(row["values"]))
+
     def check_servers(self) -> None:
         """Refuse deletions of server objects whose settings objects stay.
 
@@ -185,8 +247,8 @@ class _TargetPlaces:
         alone = self._deleted_servers - self._emptied_servers
         if alone:
             raise ConfigError(
-                f"the plan would delete {min(map(str, alone))} without its settings: no migration does that; "
-                "the plan was altered, plan again"
+                f"the plan would delete {min(map(str, alone))} without its settings: "
+                f"no migration does that; {_ALTERED}"
             )
 
     def check(self, action: str, role: str, ldap_class: str, text: str) -> None:
@@ -203,13 +265,13 @@ class _TargetPlaces:
             is_place = False
         if action not in self._actions(name) or not is_place:
             raise ConfigError(
-                f"the plan would {action} {text}, of class {ldap_class}: no {self.maker} does that; "
-                "the plan was altered, plan again"
+                f"the plan would {action} {text}, of class {ldap_class}: no {self.maker} "
+                f"does that; {_ALTERED}"
             )
         if role not in _ROLES.get(name, (EntryRole.OBJECT,)):
             raise ConfigError(
-                f"the plan calls {text}, of class {ldap_class}, '{role}', so that it would not be counted: "
-                "the plan was altered, plan again"
+                f"the plan calls {text}, of class {ldap_class}, '{role}', so that it would not be "
+                f"counted: {_ALTERED}"
             )
         if action == PlanAction.DELETE and name == "server":
             self._deleted_servers.add(DN.parse(text))
@@ -265,6 +327,12 @@ class _ReplacementTarget(_TargetPlaces):
     """Places of a moved queue manager, and of the objects that follow it."""
 
     maker = "replacement"
+
+    def check_attributes(self, rows: pa.RecordBatch) -> None:
+        # `check_together` compares those of other classes with the move
+        classes = rows.column("class").to_pylist()
+        made = [row for row, name in enumerate(classes) if name.lower() in _ROLES]
+        super().check_attributes(rows.take(pa.array(made, pa.int64())))
 
     def check_together(self, files: Iterable[Iterable[PlanOperation]]) -> None:
         foreign = find_foreign(chain.from_iterable(files), self._root, self._configuration)

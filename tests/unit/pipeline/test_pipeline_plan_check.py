@@ -37,7 +37,13 @@ def operation(
     return PlanOperation(type="queue", role=role, guid=None, dn=dn, action=action, ldap_class=ldap_class)
 
 
-def planned(folder: Path, *operations: PlanOperation, deletes: int = 1, **counts: int) -> MigrationPlan:
+def planned(
+    folder: Path,
+    *operations: PlanOperation,
+    deletes: int = 1,
+    kind: PlanKind = PlanKind.MIGRATION,
+    **counts: int,
+) -> MigrationPlan:
     file = OperationsFile(folder / PART, 0)
     for one in operations:
         file.write(one)
@@ -48,6 +54,7 @@ def planned(folder: Path, *operations: PlanOperation, deletes: int = 1, **counts
         files=(PlanFile(path=PART, rows=len(operations), sha256=sha256(folder / PART)),),
     )
     return MigrationPlan(
+        kind=kind,
         made=datetime.now(UTC),
         source="mqis",
         target=PlanTarget(
@@ -166,7 +173,72 @@ def test_of_users_only_what_is_msmqs_is_changed(tmp_path, name: str, is_ours: bo
     if is_ours:
         check_operations(plan, tmp_path)
         return
-    with pytest.raises(ConfigError, match=f"the plan would change {name} of CN=Anna"):
+    with pytest.raises(ConfigError, match=f"the plan would modify {name} of CN=Anna"):
+        check_operations(plan, tmp_path)
+
+
+SITE = f"CN=Berlin,CN=Sites,CN=Configuration,{ROOT}"
+NEW_COMPUTER = f"CN=NEW,CN=Computers,{ROOT}"
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1")
+@pytest.mark.parametrize("kind", [PlanKind.MIGRATION, PlanKind.REPLACEMENT])
+@pytest.mark.parametrize(
+    ("dn", "ldap_class", "action", "role", "values"),
+    [
+        (f"CN=WEB01,CN=Servers,{SITE}", "server", PlanAction.ADD, EntryRole.CONTAINER, "serverReference"),
+        (SETTINGS_DN, "mSMQSettings", PlanAction.ADD, EntryRole.SETTINGS, "nTSecurityDescriptor"),
+    ],
+)
+def test_companions_get_no_other_attributes(tmp_path, kind, dn, ldap_class, action, role, values) -> None:
+    change = replace(operation(dn, ldap_class, action, role), values={values: (b"x",)})
+    plan = planned(tmp_path, change, kind=kind, **{f"{role}_{action}": 1})
+    with pytest.raises(ConfigError, match=rf"the plan would {action} {values} of .*the plan was altered"):
+        check_operations(plan, tmp_path)
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.1")
+@pytest.mark.parametrize(
+    ("dn", "ldap_class", "action", "values", "is_later"),
+    [
+        (SITE, "site", MODIFY, "gPLink", False),
+        (SITE, "site", MODIFY, "gPLink", True),
+        (f"CN=Servers,{SITE}", "serversContainer", MODIFY, "nTSecurityDescriptor", False),
+        (f"CN=WEB01,CN=Servers,{SITE}", "server", MODIFY, "serverReference", False),
+        (NEW_COMPUTER, "computer", PlanAction.ADD, "msDS-AllowedToDelegateTo", False),
+        (f"CN=WEB01,CN=Computers,{ROOT}", "computer", MODIFY, "userAccountControl", False),
+        (QUEUE, "mSMQQueue", PlanAction.ADD, "objectClass", False),
+    ],
+)
+def test_attributes_that_no_migration_writes(tmp_path, dn, ldap_class, action, values, is_later) -> None:
+    """Decision M131: `plan.json` and its hashes may have been altered, too."""
+    role = {"computer": EntryRole.COMPUTER, "server": EntryRole.CONTAINER}.get(ldap_class, EntryRole.OBJECT)
+    role = EntryRole.CONTAINER if ldap_class == "serversContainer" else role
+    change = operation(dn, ldap_class, action, role)
+    written = {"later": {values: ("x",)}} if is_later else {"values": {values: (b"x",)}}
+    plan = planned(tmp_path, replace(change, **written), **{f"{role}_{action}": 1})
+    with pytest.raises(ConfigError, match=rf"the plan would {action} {values} of .*the plan was altered"):
+        check_operations(plan, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_ours"),
+    [
+        ("userAccountControl", b"4096", True),
+        ("userAccountControl", b"528384", False),
+        ("servicePrincipalName", b"HOST/new.example.com", True),
+        ("servicePrincipalName", b"HOST/NEW", True),
+        ("servicePrincipalName", b"HOST/dc1.example.com", False),
+        ("servicePrincipalName", b"ldap/new", False),
+    ],
+)
+def test_new_computers_have_the_rights_of_members(tmp_path, name, value, is_ours) -> None:
+    change = operation(NEW_COMPUTER, "computer", PlanAction.ADD, EntryRole.COMPUTER)
+    plan = planned(tmp_path, replace(change, values={name: (value,)}), computer_add=1)
+    if is_ours:
+        check_operations(plan, tmp_path)
+        return
+    with pytest.raises(ConfigError, match=r"rights that no migration gives: the plan was altered"):
         check_operations(plan, tmp_path)
 
 
