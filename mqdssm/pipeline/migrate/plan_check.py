@@ -153,7 +153,7 @@ def _names_in(rows: pa.RecordBatch) -> set[str]:
 
 
 def _check_new_computer(dn: str, values: Mapping[str, Sequence[bytes]]) -> None:
-    """Refuse a computer account with other rights than those of a member of the domain.
+    """Refuse a computer with other rights than those of a member of the domain.
 
     Raises:
         ConfigError: the account or its services are others.
@@ -213,10 +213,8 @@ class _TargetPlaces:
             ConfigError: there is one.
         """
         groups: dict[tuple[str, str], list[int]] = {}
-        for row, key in enumerate(
-            zip(*(rows.column(n).to_pylist() for n in ("class", "action")), strict=True)
-        ):
-            groups.setdefault((key[0].lower(), key[1]), []).append(row)
+        for number, row in enumerate(rows.select(["class", "action"]).to_pylist()):
+            groups.setdefault((row["class"].lower(), row["action"]), []).append(number)
         for (name, action), numbers in groups.items():
             if action == PlanAction.DELETE:
                 continue
@@ -331,8 +329,8 @@ class _ReplacementTarget(_TargetPlaces):
     def check_attributes(self, rows: pa.RecordBatch) -> None:
         # `check_together` compares those of other classes with the move
         classes = rows.column("class").to_pylist()
-        made = [row for row, name in enumerate(classes) if name.lower() in _ROLES]
-        super().check_attributes(rows.take(pa.array(made, pa.int64())))
+        companions = [row for row, name in enumerate(classes) if name.lower() in _ROLES]
+        super().check_attributes(rows.take(pa.array(companions, pa.int64())))
 
     def check_together(self, files: Iterable[Iterable[PlanOperation]]) -> None:
         foreign = find_foreign(chain.from_iterable(files), self._root, self._configuration)
