@@ -120,6 +120,8 @@ OWN_FORMS = (
     *("Quota % 7", "mod(JournalQuota, 2) = 1", "if(Quota > 1, Label, Pathname)", "nvl2(Label, 1, 2)"),
     *("case when Quota > 1 then 1 when Quota < 0 then 2 end", "nullif(Label, 'a')", "isnotnull(Label)"),
     *("Quota in (0, 1, 4294967295)", "case Label when 'a' then Quota else BasePriority end"),
+    *("Label not like '%a%'", "Label not rlike '^[a-z]{1,3}'", "Label <=> Pathname", "not (Label like 'a%')"),
+    *("Label not in ('a', '')", "Quota <=> null"),
     "Quota between -1000 and 1000 and Quota + 1 > Quota * 2",
     "Quota not between -40000 and 5000000000 or -Quota - 1 < 0",
 )

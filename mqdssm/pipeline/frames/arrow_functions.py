@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 FIRST_RDN: Final = r"^(?:[^,\\]|\\.)*,"
 """The first part of a DN with its comma, as rules write it."""
 
-# syntax with one meaning in Java and RE2, without sets of characters that differ: no dot, \d, \w, \s, \b, $
+# syntax with one meaning in Java and RE2, without sets of characters that differ: no dot, \d, \w, \s, \b, $;
+# RE2 takes a brace that counts nothing for itself, Java refuses it
 _ALIKE: Final = re.compile(
-    r"\^?(?:[^\\.$^\[\]]|\\[-\\.$()\[\]{}|*+?nz0/]|\[\^?(?:[^\\\[\]&]|\\[-\\.$()\[\]{}|*+?n])+\]|\\x[0-9a-f]{2})*"
+    r"\^?(?:[^\\.$^\[\]{]|\{[0-9]+(?:,[0-9]*)?\}"
+    r"|\\[-\\.$()\[\]{}|*+?nz0/]|\[\^?(?:[^\\\[\]&]|\\[-\\.$()\[\]{}|*+?n])+\]|\\x[0-9a-f]{2})*"
 )
 
 
