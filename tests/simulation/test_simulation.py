@@ -232,6 +232,9 @@ def test_every_seed_may_draw_every_option() -> None:
         assert {(one["directories"], bool(one["lies_every_ms"])) for one in runs} == {
             (directories, hostile) for directories in (True, False) for hostile in (True, False)
         }
+        with_other_programs = [one for one in runs if one["foreign_every_s"]]
+        for name in ("directories", "windows", "lies_every_ms"):
+            assert {one[name] for one in with_other_programs} == {True, False}, name
 
 
 def test_recorded_seeds_keep_their_options() -> None:

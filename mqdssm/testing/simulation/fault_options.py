@@ -9,6 +9,8 @@ from typing import Final
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.generations import Generation
 
+_FOREIGN_EVERY: Final = 5
+"""One run in this number has other programs that write, from generation `COMBINED` on."""
 _HOSTILE_EVERY: Final = 3
 """One run in this number has a hostile server."""
 
@@ -77,14 +79,18 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
     if generation < Generation.HOSTILE:
         return options
     if generation is Generation.FOREIGN:
-        foreign = SeededRandom("foreign", seed)
-        return replace(
-            options, windows=0, foreign_every_s=foreign.of((2, 5, 20)), look_s=foreign.of((2, 10, 40))
-        )
+        return replace(_with_other_programs(options, seed), windows=0)
+    if generation >= Generation.COMBINED and SeededRandom("other programs", seed).one_in(_FOREIGN_EVERY):
+        options = _with_other_programs(options, seed)
     hostile = SeededRandom("hostile", seed)
     if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
         return _with_hostile_server(options, hostile)
     return options
+
+
+def _with_other_programs(fault_options: FaultOptions, seed: int) -> FaultOptions:
+    rng = SeededRandom("foreign", seed)
+    return replace(fault_options, foreign_every_s=rng.of((2, 5, 20)), look_s=rng.of((2, 10, 40)))
 
 
 def _with_hostile_server(fault_options: FaultOptions, rng: SeededRandom) -> FaultOptions:

@@ -17,9 +17,9 @@ from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.final_checks import copy_of, members
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger, content_of
+from mqdssm.testing.simulation.peers import is_windows
 from mqdssm.testing.simulation.requests import NO_RESPONSE, ClientRequest
 from mqdssm.testing.simulation.servers import SimulatedServer
-from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.world import World
 
 _TYPES: Final = (ObjectType.QUEUE, ObjectType.MACHINE, ObjectType.CN)
@@ -91,9 +91,8 @@ class ForeignWriters:
         return change is not None and change.seq_number == entry.number
 
     def _change(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
-        store = server.store
-        if not isinstance(store, CrashingStore):
-            return
+        if is_windows(self._world.options, server.index):
+            return  # its directory is no LDAP directory
         number = self._clients.take_number()
         properties = self._clients.values(entry.object_type, number)
         if server.owns(partition.partition_id):
@@ -103,7 +102,7 @@ class ForeignWriters:
             self.counts["foreign writes to replicas"] += 1
         server.say(f"has {entry} changed by another program: {properties}")
         partition.foreign.add(entry.number)
-        store.write_foreign(entry.identifier, properties)
+        server.store.write_foreign(entry.identifier, properties)
 
     def _expect(
         self, server: SimulatedServer, partition_id: Guid, entry: NumberedChange, number: int

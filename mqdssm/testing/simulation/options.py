@@ -195,7 +195,7 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
         network=network,
         servers=servers if generation < Generation.FAILING else _later_faults(seed, servers),
         tuning=tuning,
-        work=_with_owners(work) if generation is Generation.FOREIGN else work,
+        work=_with_owners(work) if fault_options.foreign_every_s else work,
         fault_options=fault_options,
         directories=directories,
     )

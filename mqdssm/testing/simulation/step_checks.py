@@ -61,6 +61,7 @@ class StepChecks:
         now: the simulated time.
         find: a server by its machine name.
         is_foul: tells whether a server is not checked, because it or its PSC is hostile.
+        has_windows: some servers propagate as Windows does.
     """
 
     def __init__(
@@ -70,7 +71,10 @@ class StepChecks:
         now: Callable[[], float],
         find: Callable[[str], SimulatedServer | None],
         is_foul: Callable[[SimulatedServer], bool],
+        *,
+        has_windows: bool,
     ) -> None:
+        self._has_windows = has_windows
         self._find = find
         self._is_foul = is_foul
         self._ledger = ledger
@@ -191,6 +195,8 @@ class StepChecks:
         if strict is not None:
             is_foreign = latest_change is not None and latest_change.number in strict.foreign
             self._check_content(entry, None if is_foreign else latest_change)
+            if is_foreign and self._has_windows:  # replicas apply its bare update to what they have
+                strict.foreign.add(entry.number)
         self._ledger.record(operation.partition_id, entry, server.settings.machine_id, server.name)
         self._book.done(entry)
 

@@ -5,9 +5,12 @@ A crash may come between two writes of one operation.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import Final
 
+from mqdssm.directory.filters import Equal
 from mqdssm.directory.recovery import ReadBack
+from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import DirectoryError
 from mqdssm.model.guid import Guid
@@ -15,7 +18,9 @@ from mqdssm.model.messages import DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.store.ldap import LdapStore
+from mqdssm.store.ldap.stored_entry import held_of
 from mqdssm.store.performer import Store
+from mqdssm.tables import properties as tables
 from mqdssm.testing.ldap.connection import open_session
 from mqdssm.testing.ldap.directory import SimulatedDirectory
 from mqdssm.testing.memory_store.disk import Crash, Disk, Moment
@@ -96,11 +101,23 @@ class SimulatedStore(ABC):
             self.disk.on_write = None
             self.reopen()
 
-    def reopen(self) -> None:
-        """Reopen the store as the next start does."""
+    def write_foreign(self, identifier: Guid, properties: Properties) -> None:
+        """Change an object as another program does with plain LDAP: its number stays."""
+        self._forget()
+        self._write_foreign(identifier, properties)
+
+    @abstractmethod
+    def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
+        """Change an object beside the store."""
+
+    def _forget(self) -> None:
         self._reads.clear()
         self._objects.clear()
         self._changes.clear()
+
+    def reopen(self) -> None:
+        """Reopen the store as the next start does."""
+        self._forget()
         self._store.close()
         self._store = self.open()
 
@@ -146,11 +163,7 @@ class CrashingStore(SimulatedStore):
         """Open a store on the tables that were written."""
         return MemoryStore(self.disk, self._tables)
 
-    def write_foreign(self, identifier: Guid, properties: Properties) -> None:
-        """Change an object as another program does with plain LDAP: its number stays."""
-        self._reads.clear()
-        self._objects.clear()
-        self._changes.clear()
+    def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
         self.open().write_foreign(identifier, properties)
 
 
@@ -171,9 +184,23 @@ class DirectoryStore(SimulatedStore):
 
         The first opening makes the containers.
         """
+        return LdapStore(self._session(), closes_session=True)
+
+    def _session(self) -> Session:
         session = open_session(self.directory)
         session.read_back = ReadBack(settle_s=0, limit_s=0)
-        return LdapStore(session, closes_session=True)
+        return session
+
+    def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
+        session = self._session()
+        with closing(session):
+            for entry in list(session.find(_ROOT, Equal(tables.OBJECT_GUID, identifier), ["*"])):
+                stored_entry = held_of(entry)
+                if stored_entry.type is not None:
+                    changes = tables.changes_of(stored_entry.type, stored_entry.entry, properties)
+                    changes.pop(tables.EXACT, None)  # other programs do not know it
+                    with suppress(DirectoryError):  # the disk is full
+                        session.modify(entry.dn, changes)
 
 
 def everything(

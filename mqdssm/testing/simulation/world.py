@@ -108,7 +108,14 @@ class World:
         else:
             rng = SeededRandom("network", options.seed)
             self.network = SimulatedNetwork(self.schedule, rng, NetworkFaults(), self.find, self.trace)
-        self.watch = StepChecks(self.ledger, self.book, lambda: self.schedule.now, self.find, self.is_foul)
+        self.watch = StepChecks(
+            self.ledger,
+            self.book,
+            lambda: self.schedule.now,
+            self.find,
+            self.is_foul,
+            has_windows=bool(options.fault_options.windows),
+        )
         self._listener = MessageChecks(self.ledger)
         self._make_engine = make_engine
         self._make_store = make_store
