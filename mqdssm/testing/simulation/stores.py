@@ -192,15 +192,19 @@ class DirectoryStore(SimulatedStore):
         return session
 
     def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
-        session = self._session()
-        with closing(session):
-            for entry in list(session.find(_ROOT, Equal(tables.OBJECT_GUID, identifier), ["*"])):
-                stored_entry = held_of(entry)
-                if stored_entry.type is not None:
-                    changes = tables.changes_of(stored_entry.type, stored_entry.entry, properties)
-                    changes.pop(tables.EXACT, None)  # other programs do not know it
-                    with suppress(DirectoryError):  # the disk is full
-                        session.modify(entry.dn, changes)
+        with closing(self._session()) as session:
+            write_beside(session, identifier, properties)
+
+
+def write_beside(session: Session, identifier: Guid, properties: Properties) -> None:
+    """Change an object with plain LDAP, as a program beside its store."""
+    for entry in list(session.find(session.naming.forest, Equal(tables.OBJECT_GUID, identifier), ["*"])):
+        stored_entry = held_of(entry)
+        if stored_entry.type is not None:
+            changes = tables.changes_of(stored_entry.type, stored_entry.entry, properties)
+            changes.pop(tables.EXACT, None)  # other programs do not know it
+            with suppress(DirectoryError):  # the disk is full
+                session.modify(entry.dn, changes)
 
 
 def everything(

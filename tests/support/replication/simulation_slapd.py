@@ -1,18 +1,21 @@
 """The simulation on real directories: each simulated server has a slapd of its own."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Final
 
+from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import Operation
 from mqdssm.errors import DirectoryError
+from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Properties
 from mqdssm.store.performer import Store
 from mqdssm.testing.memory_store.disk import Disk
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.simulation.options import Options, options_of
 from mqdssm.testing.simulation.run import RunReport, Simulation
-from mqdssm.testing.simulation.stores import SimulatedStore
+from mqdssm.testing.simulation.stores import SimulatedStore, write_beside
 from support.servers.sessions import options_for
 from support.store.slapd_store import Cutter, LdapHarness
 
@@ -24,7 +27,8 @@ class SlapdStore(SimulatedStore):
 
     def __init__(self, server: OpenLdapServer, cutter: Cutter) -> None:
         private = {"user": None, "password": None, "ca_file": None}
-        self._harness = LdapHarness(options_for(server, server.ldapi_url, **private), cutter)
+        self._options = options_for(server, server.ldapi_url, **private)
+        self._harness = LdapHarness(self._options, cutter)
         self.disk = Disk()  # never full
         super().__init__()
 
@@ -32,6 +36,10 @@ class SlapdStore(SimulatedStore):
         """Open the store, for the first time or again after a crash."""
         self._harness.reopen()
         return self._harness.store
+
+    def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
+        with closing(Session.open(replace(self._options, allow_replicated=True))) as session:
+            write_beside(session, identifier, properties)
 
     def perform_torn(self, operation: Operation, moments: int) -> None:
         """Perform an operation up to a moment around one of its writes, and open the store anew."""
