@@ -474,7 +474,6 @@ class NeighborSession(SessionDriver):
         self._recognition.stop()
         if self._connecting is not None:
             self._connecting.cancel()
-        self._stop_checking()
         super().stop()
 
     def on_writable(self) -> None:
@@ -555,7 +554,7 @@ class NeighborSession(SessionDriver):
 
     def _opened(self, action: do.SessionOpened) -> None:
         self._context.counts.add("session opened")
-        if isinstance(self.outbox.address, str) and action.remote_identifier not in self._identifiers:
+        if action.remote_identifier not in self._identifiers:
             self._checking = self._loop.create_task(self._check(action.remote_identifier))
 
     async def _check(self, identifier: Guid) -> None:

@@ -17,6 +17,7 @@ from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.model.safe_text import REMOVED, redact
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret, shown_url
+from mqdssm.spark.plans import path_to_write
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class _Reader:
         target = self._folder / table.name
         frame = self._read(name, f"table {name}", self._parts(table))
         with self._told(f"table {name}"):
-            frame.write.mode("overwrite").parquet(str(target))
+            frame.write.mode("overwrite").parquet(path_to_write(target))
         return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
 
     def _read(self, source: str, label: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +57,8 @@ class CommandLine:
         result = self(*args, code=code, **more)
         assert result.stdout == ""
         # servers in this process may not reach each other yet, and say so
-        lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: psc")]
+        is_early = re.compile("warning: psc[0-9]+ cannot be reached: ").match
+        lines = [line for line in result.stderr.splitlines() if not is_early(line)]
         assert len(lines) == 1, result.stderr
         assert lines[0].startswith("error: ")
         return lines[0].removeprefix("error: ")

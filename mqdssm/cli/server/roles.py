@@ -294,13 +294,16 @@ def _lack_of(partition: "PartitionSnapshot") -> str:
 
 def _lag_of(snapshot: "ServerSnapshot", machine: str, partition: "PartitionSnapshot") -> str:
     """Return how far a PSC is behind in a partition; empty if nothing is known."""
-    for neighbor in snapshot.neighbors:
-        if neighbor.machine_name.casefold() != machine.casefold():
-            continue
-        for ack in neighbor.acknowledgements:
-            if ack.is_alarm and ack.partition_id == partition.partition_id:
-                numbers = f"{ack.acked_number} of {partition.last_number} numbers of {partition.label}"
-                return f"has acknowledged only {numbers}, and may follow another owner"
+    acknowledged = (
+        ack.acked_number
+        for neighbor in snapshot.neighbors
+        if neighbor.machine_name.casefold() == machine.casefold()
+        for ack in neighbor.acknowledgements
+        if ack.is_alarm and ack.partition_id == partition.partition_id
+    )
+    for number in acknowledged:
+        numbers = f"{number} of {partition.last_number} numbers of {partition.label}"
+        return f"has acknowledged only {numbers}, and may follow another owner"
     return ""
 
 

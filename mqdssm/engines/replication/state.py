@@ -6,6 +6,7 @@ Handlers are jobs (`mqdssm.engines.replication.jobs`). They record messages, tim
 of `ReplicaState`.
 """
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -380,7 +381,7 @@ class ReplicaState:
         A timer that is running never runs out later: others could put off our work (decision R193).
         """
         due = self.now + after_s
-        if self.timers.get(timer.name, due + 1) > due:
+        if due < self.timers.get(timer.name, math.inf):
             self.timers[timer.name] = due
             self.actions.append(StartTimer(name=timer.name, after_s=after_s))
 

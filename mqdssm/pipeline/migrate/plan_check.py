@@ -6,8 +6,8 @@ match it exactly. A plan may change only MSMQ objects and the entries that belon
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -96,7 +96,7 @@ def check_files(folder: Path, files: Iterable[PlanFile]) -> None:
     for file in files:
         path = folder / file.path
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(f"{file.path} is no file in {folder}: the plan was altered, plan again")
+            raise ConfigError(f"{file.path} is no file in {folder}: {_ALTERED}")
         check_sha256(path, file.sha256, "plan", "planned")
 
 
@@ -122,7 +122,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
         kind = min(key for key in counts | planned if counts[key] != planned[key])
         raise ConfigError(
             f"the files of the plan hold {counts[kind]} of '{kind}', plan.json says {planned[kind]}: "
-            "the plan was altered, plan again"
+            f"{_ALTERED}"
         )
     target.check_servers()
     target.check_together(read_operations(folder / file.path) for file in plan.changes)
@@ -131,8 +131,7 @@ def check_operations(plan: MigrationPlan, folder: Path, allow_deletes: int | Non
     if objects > deletes or (allow_deletes is not None and objects > allow_deletes):
         allowed = deletes if allow_deletes is None else min(deletes, allow_deletes)
         raise ConfigError(
-            f"the files of the plan delete {objects} objects, {allowed} are allowed: the plan was altered, "
-            "plan again"
+            f"the files of the plan delete {objects} objects, {allowed} are allowed: {_ALTERED}"
         )
 
 
@@ -140,16 +139,22 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
     counts: Counter[str] = Counter()
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
-            for row in batch.select(["role", "action", "class", "dn"]).to_pylist():
-                target.check(row["action"], row["role"], row["class"], row["dn"])
-                counts[f"{row['role']} {row['action']}"] += 1
-            target.check_attributes(batch)
+            rows = batch.select(["role", "action", "class", "dn"]).to_pylist()
+            names = (_keys_in(batch.column(column)) for column in ("values", "later"))
+            for number, (row, values, later) in enumerate(zip(rows, *names, strict=True)):
+                action, ldap_class, dn = row["action"], row["class"], row["dn"]
+                target.check(action, row["role"], ldap_class, dn)
+                target.check_attributes(action, ldap_class, dn, (*values, *later))
+                if ldap_class.lower() == "computer" and action == PlanAction.ADD:
+                    _check_new_computer(dn, dict(batch.column("values")[number].as_py()))
+                counts[f"{row['role']} {action}"] += 1
     return counts
 
 
-def _names_in(rows: pa.RecordBatch) -> set[str]:
-    """Return the names of the attributes that some operations write."""
-    return {name for column in ("values", "later") for name in rows.column(column).keys.to_pylist()}
+def _keys_in(maps: pa.MapArray) -> Iterator[list[str]]:
+    """Yield the keys of each map, without its values."""
+    keys = maps.keys.to_pylist()
+    return (keys[start:end] for start, end in pairwise(maps.offsets.to_pylist()))
 
 
 def _check_new_computer(dn: str, values: Mapping[str, Sequence[bytes]]) -> None:
@@ -203,36 +208,20 @@ class _TargetPlaces:
             ConfigError: there is one.
         """
 
-    def check_attributes(self, rows: pa.RecordBatch) -> None:
+    def check_attributes(self, action: str, ldap_class: str, dn: str, names: Iterable[str]) -> None:
         """Refuse attributes that no migration writes (decision M131).
-
-        Args:
-            rows: operations, in the columns of the plan.
 
         Raises:
             ConfigError: there is one.
         """
-        groups: dict[tuple[str, str], list[int]] = {}
-        for number, row in enumerate(rows.select(["class", "action"]).to_pylist()):
-            groups.setdefault((row["class"].lower(), row["action"]), []).append(number)
-        for (name, action), numbers in groups.items():
-            if action == PlanAction.DELETE:
-                continue
-            some = rows.take(pa.array(numbers))
-            others = _OTHER_ATTRIBUTES.get((name, action), frozenset())
-            for attribute in sorted(_names_in(some)):
-                if not attribute.lower().startswith(_OWN_PREFIX) and attribute.lower() not in others:
-                    dn = next(
-                        row["dn"]
-                        for row in some.to_pylist()
-                        if attribute in dict(row["values"] + row["later"])
-                    )
-                    raise ConfigError(
-                        f"the plan would {action} {attribute} of {dn}: no migration does that; {_ALTERED}"
-                    )
-            if name == "computer" and action == PlanAction.ADD:
-                for row in some.select(["dn", "values"]).to_pylist():
-                    _check_new_computer(row["dn"], dict(row["values"]))
+        if action == PlanAction.DELETE:
+            return
+        others = _OTHER_ATTRIBUTES.get((ldap_class.lower(), action), frozenset())
+        for name in names:
+            if not name.lower().startswith(_OWN_PREFIX) and name.lower() not in others:
+                raise ConfigError(
+                    f"the plan would {action} {name} of {dn}: no migration does that; {_ALTERED}"
+                )
 
     def check_servers(self) -> None:
         """Refuse deletions of server objects whose settings objects stay.
@@ -326,18 +315,14 @@ class _ReplacementTarget(_TargetPlaces):
 
     maker = "replacement"
 
-    def check_attributes(self, rows: pa.RecordBatch) -> None:
-        # `check_together` compares those of other classes with the move
-        classes = rows.column("class").to_pylist()
-        companions = [row for row, name in enumerate(classes) if name.lower() in _ROLES]
-        super().check_attributes(rows.take(pa.array(companions, pa.int64())))
+    def check_attributes(self, action: str, ldap_class: str, dn: str, names: Iterable[str]) -> None:
+        if ldap_class.lower() in _ROLES:  # `check_together` compares those of other classes with the move
+            super().check_attributes(action, ldap_class, dn, names)
 
     def check_together(self, files: Iterable[Iterable[PlanOperation]]) -> None:
         foreign = find_foreign(chain.from_iterable(files), self._root, self._configuration)
         if foreign:
-            raise ConfigError(
-                f"the plan would {foreign}: no replacement does that; the plan was altered, plan again"
-            )
+            raise ConfigError(f"the plan would {foreign}: no replacement does that; {_ALTERED}")
 
     def _actions(self, ldap_class: str) -> frozenset[str]:
         return ALLOWED_ACTIONS.get(ldap_class, frozenset())

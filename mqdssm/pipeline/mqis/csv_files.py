@@ -63,7 +63,7 @@ def misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
         separator: of the values.
     """
     mark = re.escape(separator.encode())
-    value = re.compile(rb"[^\r\n%b]*" % mark)
+    unquoted = re.compile(rb"[^\r\n%b]+" % mark)
     whole = re.compile(rb'(?:(?:"[^"]*+"|[^"\r\n%b]*+)(?:%b|\r?\n?\Z))++' % (mark, mark))
     row, is_open, is_bad = 0, False, False
     for line in lines:
@@ -76,16 +76,14 @@ def misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
                 rest = _REST.match(line, at)
                 if rest is None:
                     break  # the value goes on in the next line
-                end = value.match(line, rest.end())
-                is_bad |= end is not None and end.end() > rest.end()
-                is_open, at = False, rest.end() if end is None else end.end()
+                is_open, at = False, rest.end()
+                if behind := unquoted.match(line, at):
+                    is_bad, at = True, behind.end()
             elif line[at : at + 1] == _QUOTE:
                 is_open, is_empty, at = True, False, at + 1
                 continue
-            else:
-                end = value.match(line, at)
-                is_empty &= end is None or end.end() == at
-                at = at if end is None else end.end()
+            elif value := unquoted.match(line, at):
+                is_empty, at = False, value.end()
             if line[at : at + 1] in {b"\r", b"\n", b""}:
                 if is_bad:
                     yield row

@@ -140,6 +140,8 @@ def _keep_bridge_addresses() -> None:
     Without this, a bridge gets another address when a container begins or ends, and the others do not reach
     its DNS server for up to half a minute: ARP still has the old one.
     """
+    if os.geteuid() != 0:
+        return  # the engine is not ours
     for bridge in Path("/sys/class/net").glob("podman*"):
         address = (bridge / "address").read_text().strip()
         subprocess.run(["ip", "link", "set", "dev", bridge.name, "address", address], check=True)
