@@ -214,4 +214,6 @@ def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(pa.schema(objects.columns))
+    if not objects.pieces:
+        return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(*(path_to_read(Path(path)) for path in objects.paths))

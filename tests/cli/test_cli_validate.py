@@ -145,7 +145,8 @@ def test_signals_stop_it_and_leave_nothing(large: Path, environment: dict[str, s
 
 def test_an_unknown_construct_is_refused_by_name(small: Path, tmp_path: Path) -> None:
     environment = environment_without_java(tmp_path, OF_SPARK)
-    rules = tmp_path / "ours.toml"
+    rules, secret = tmp_path / "ours.toml", tmp_path / "password"
+    secret.write_text("secret\n")
     rules.write_text(
         """
 [[rule]]
@@ -160,6 +161,9 @@ message = "{Label}"
     _, err = run_mqdssm(environment, "validate", str(small), "--rules", str(rules), code=6)
     assert "rule ours, type queue: SHA2(Label, 256) is not known outside Spark" in err
     assert "'--engine spark' evaluates all of Spark SQL" in err
+    asked = ("--url", "ldaps://127.0.0.1:1", "--user", "ann", "--password-file", str(secret))
+    _, err = run_mqdssm(environment, "validate", *asked, "--rules", str(rules), code=6)
+    assert "rule ours, type queue" in err  # nothing of the server, which cannot be reached
     rules.write_text(rules.read_text().replace("sha2(Label, 256) is null", "upper(Label) like '%8_'"))
     out, _ = run_mqdssm(environment, "validate", str(small), "--rules", str(rules), "-o", "json", code=1)
     ours = {json.loads(line)["guid"] for line in out.splitlines() if '"ours"' in line}

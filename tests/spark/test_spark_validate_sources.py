@@ -1,19 +1,32 @@
 """Sources of validation that are no export: a directory's schema, data frames, MQIS tables."""
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.enterprises.rules_world import NOW, guid, queue, sound, tables
 from support.mqis.tables import read_sets
 
+import mqdssm
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
+from mqdssm.errors import ConfigError
+from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate import mqis_sets
+from mqdssm.pipeline.validate.datasets import Dataset, dataset
 from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules.rule import Wrong
 from mqdssm.pipeline.validate.run import checked, validation
-from mqdssm.pipeline.validate.sources import ValidationSource, schema_drift
+from mqdssm.pipeline.validate.sources import (
+    ValidationSource,
+    directory_source,
+    expected_source,
+    mqis_source,
+    schema_drift,
+)
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan as SamplePlan
@@ -91,3 +104,62 @@ def test_mqis_tables_are_read_alike_by_both_engines(spark, tmp_path) -> None:
             told[engine] = list(found.findings)
     assert told["local"] == told["spark"]
     assert {one.type for one in told["local"]} > {"queue", "site", "user"}
+
+
+def own(condition: str) -> Wrong:
+    return Wrong(
+        id="ours",
+        types=("queue",),
+        attribute="Label",
+        section="",
+        requirement="ours",
+        message="{Label}",
+        condition=condition,
+    )
+
+
+def test_own_rules_are_refused_before_a_directory_is_asked(engine: str) -> None:
+    """The server cannot be reached: a validation that asked it would say so."""
+    where = {"urls": ["ldaps://127.0.0.1:1"], "access": {}, "engine": engine}
+    refused = pytest.raises(ConfigError, match=r"rule ours, type queue: .*(?i:no_such_function)")
+    with refused, validation(own=[own("no_such_function(Label) = 1")], **where):
+        pass
+    with pytest.raises(mqdssm.DirectoryNotConnected), validation(own=[own("Label = 'x'")], **where):
+        pass
+
+
+def test_own_rules_are_refused_before_tables_are_converted(engine: str, tmp_path, monkeypatch) -> None:
+    sample = SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5)
+    generate(sample, tmp_path, SampleForm.MQIS, table_form=TableForm.CSV)
+    converted, convert = [], mqis_sets.mqis_sets
+
+    def observed(*arguments: Any) -> dict[str, Dataset]:
+        converted.append(arguments)
+        return convert(*arguments)
+
+    monkeypatch.setattr(mqis_sets, "mqis_sets", observed)
+    refused = pytest.raises(ConfigError, match=r"rule ours, type queue: .*(?i:no_such_function)")
+    with refused, validation(mqis=tmp_path, own=[own("no_such_function(Label) = 1")], engine=engine):
+        pass
+    assert converted == []
+    with validation(mqis=tmp_path, own=[own("Label is null")], engine=engine):
+        assert len(converted) == 1
+
+
+def test_the_columns_of_tables_are_known_before_they_are_converted(tmp_path) -> None:
+    generate(SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5), tmp_path, SampleForm.MQIS)
+    seen: list[ValidationSource] = []
+    with mqis_source(LocalRunner(1), tmp_path, check=seen.append) as source:
+        assert columns_of(seen[0]) == columns_of(source)
+    assert seen[0].rows == 0 < source.rows
+
+
+@pytest.mark.server
+def test_the_columns_of_a_directory_are_known_before_it_is_exported(enterprise) -> None:
+    with directory_source([enterprise.server.url], enterprise.access, JobEngine.of("local")) as source:
+        assert columns_of(expected_source()) == columns_of(source)
+        assert expected_source().present() == source.present()
+
+
+def columns_of(source: ValidationSource) -> dict[str, dict[str, pa.DataType]]:
+    return {name: one.types for name, one in source.sets.items()}

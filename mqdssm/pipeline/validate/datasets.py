@@ -100,6 +100,11 @@ def dataset(name: str, paths: Sequence[Path]) -> Dataset:
     return Dataset(name, tuple(pieces), tuple(columns.items()), uuid4().hex)
 
 
+def without_objects(name: str, schema: pa.Schema) -> Dataset:
+    """Return the dataset that files with a schema would give, without objects."""
+    return Dataset(name, (), tuple((field.name, plain_type(field.type)) for field in schema))
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that rules use for a type that is only stored differently."""
     if pa.types.is_dictionary(kind):

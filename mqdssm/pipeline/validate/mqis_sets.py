@@ -27,7 +27,7 @@ from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable,
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.pipeline.shared_folder import reporting_full_disk
-from mqdssm.pipeline.validate.datasets import Dataset, dataset
+from mqdssm.pipeline.validate.datasets import Dataset, dataset, without_objects
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 from mqdssm.tables.mqis_cells import CellError, convert_cell, read_value
@@ -67,7 +67,7 @@ def mqis_sets(
     Raises:
         ConfigError: a table cannot be read, or nothing can be written.
     """
-    by_name = {source.table.name: source for source in tables if source.table.type_name is not None}
+    by_name = _by_name(tables)
     files = tuple(file for source in by_name.values() for file in source.files)
     task = SetTask(folder, files, mapping, _gates(by_name.get("Site"), mapping), rewrite)
     names = tuple(f"reading {file.path.name}" for file in files)
@@ -82,12 +82,34 @@ def mqis_sets(
     }
 
 
+def expected_sets(tables: Sequence[SourceTable]) -> dict[str, Dataset]:
+    """Return the objects that `mqis_sets` would give, by type, with their columns but without rows."""
+    by_name = _by_name(tables)
+    gates: GatesOfSites | None = {} if _have_gates(by_name.get("Site")) else None
+    makers = {
+        source.table.type_name or "": ObjectMaker(
+            source.table, {name for file in source.files for name in file.columns.values()}, gates
+        )
+        for source in by_name.values()
+    }
+    return {name: without_objects(name, maker.schema) for name, maker in makers.items()}
+
+
+def _by_name(tables: Sequence[SourceTable]) -> dict[str, SourceTable]:
+    """Return the tables of which objects are made, by name."""
+    return {source.table.name: source for source in tables if source.table.type_name is not None}
+
+
+def _have_gates(sites: SourceTable | None) -> bool:
+    return sites is not None and SITE_GATES in sites.columns
+
+
 def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
     """Return the gates of sites by GUID; None without a column.
 
     If sites share a GUID, the last one counts, as in a plan.
     """
-    if sites is None or SITE_GATES not in sites.columns:
+    if sites is None or not _have_gates(sites):
         return None
     key = sites.table.column(sites.table.key)
     gates: dict[UUID, tuple[UUID, ...]] = {}

@@ -221,6 +221,11 @@ def validation(
     """
     from mqdssm.pipeline.validate import sources
 
+    def check(source: "ValidationSource") -> None:
+        if own:
+            with chosen.runner(app) as first_runner:
+                _check_own(own, source, first_runner)
+
     app = "mqdssm validate"
     chosen = JobEngine.of(engine, on, workers)
     chosen.check()
@@ -229,8 +234,9 @@ def validation(
             source = sources.export_source(Path(export))
         elif mqis is not None:
             reader = stack.enter_context(chosen.runner(app))
-            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on, mapping))
+            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on, mapping, check))
         else:
+            check(sources.expected_source())
             source = stack.enter_context(sources.directory_source(urls, access or {}, chosen))
         if source.rows > LOCAL_OBJECTS_MAX:
             chosen = chosen.or_spark()
@@ -267,10 +273,7 @@ def checked(
     """
     started = datetime.now(UTC)
     sql = sql_runner(runner)
-    if own:
-        from mqdssm.pipeline.validate.rules.own import check_own_rules
-
-        check_own_rules(own, source, sql)
+    _check_own(own, source, runner)
     applied, skipped, reasons = choose([*rules, *own], source.present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
@@ -298,6 +301,14 @@ def checked(
             engine=(EngineKind.LOCAL if sql is None else EngineKind.SPARK).value,
         )
         yield Validation(summary, findings, source.sets)
+
+
+def _check_own(own: Sequence[Rule], source: "ValidationSource", runner: Runner) -> None:
+    """Check own rules; without any nothing is imported that only they need."""
+    if own:
+        from mqdssm.pipeline.validate.rules.own import check_own_rules
+
+        check_own_rules(own, source, sql_runner(runner))
 
 
 def _witnesses(source: "ValidationSource", folder: Path) -> list[Path]:

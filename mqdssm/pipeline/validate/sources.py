@@ -6,7 +6,7 @@ A directory is exported first.
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,11 +15,12 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames import columns
+from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.manifest import ExportedFile, Manifest
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
-from mqdssm.pipeline.validate.datasets import Dataset, dataset
+from mqdssm.pipeline.validate.datasets import Dataset, dataset, without_objects
 from mqdssm.pipeline.validate.rules.attributes import SCHEMA_DRIFT
 from mqdssm.pipeline.validate.rules.rule import DIRECTORY, FRAMES, Finding
 from mqdssm.tables.places import enterprise_dn
@@ -121,6 +122,12 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
             pass
 
 
+def expected_source() -> ValidationSource:
+    """Return the source that any directory gives, without objects."""
+    sets = {name: without_objects(name, arrow_schema(expected)) for name, expected in FRAMES.items()}
+    return ValidationSource("a directory", sets, is_directory=True)
+
+
 @contextlib.contextmanager
 def directory_source(
     urls: Sequence[str], login: "PipelineLogIn", engine: JobEngine
@@ -174,7 +181,11 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 @contextlib.contextmanager
 def mqis_source(
-    runner: Runner, folder: Path, on: SparkOptions = HERE, mapping: Path | None = None
+    runner: Runner,
+    folder: Path,
+    on: SparkOptions = HERE,
+    mapping: Path | None = None,
+    check: Callable[[ValidationSource], None] | None = None,
 ) -> Iterator[ValidationSource]:
     """Convert MQIS tables into temporary files, which are removed afterwards.
 
@@ -183,17 +194,20 @@ def mqis_source(
         folder: of the tables.
         on: where the runner works.
         mapping: mapping file with names and encodings; None: as in MQIS, in UTF-8.
+        check: is called before the conversion with the source, still without objects, and may raise.
 
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones, or the mapping cannot be used.
     """
     from mqdssm.pipeline.mqis.folder import find_files, left_out, source_table
     from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping
-    from mqdssm.pipeline.validate.mqis_sets import mqis_sets
+    from mqdssm.pipeline.validate.mqis_sets import expected_sets, mqis_sets
 
     mapped = SourceMapping() if mapping is None else load_mapping(mapping)
     tables = tuple(source_table(files, mapped) for files in find_files(folder, mapped).values())
     for words in left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
+    if check is not None:
+        check(ValidationSource(str(folder), expected_sets(tables)))
     with scratch(on, "mqdssm-validate-") as scratch_folder:
         yield ValidationSource(str(folder), mqis_sets(runner, tables, mapped, scratch_folder))
