@@ -121,16 +121,35 @@ OWN_FORMS = (
     *("case when Quota > 1 then 1 when Quota < 0 then 2 end", "nullif(Label, 'a')", "isnotnull(Label)"),
     *("Quota in (0, 1, 4294967295)", "case Label when 'a' then Quota else BasePriority end"),
     *("Label not like '%a%'", "Label not rlike '^[a-z]{1,3}'", "Label <=> Pathname", "not (Label like 'a%')"),
-    *("Label not in ('a', '')", "Quota <=> null"),
+    *("Label not in ('a', '')", "Quota <=> null", "isnull(Label)", "coalesce(Label, Pathname, '')"),
+    *("startswith(Label, 'a')", "endswith(Pathname, 'b')", "contains(Label, 'b')", "Quota & 3"),
+    *("length(Label) > 3 is true", "substring_index(Label, 'b', 1)", "substring_index(Pathname, 'a', -1)"),
     "Quota between -1000 and 1000 and Quota + 1 > Quota * 2",
     "Quota not between -40000 and 5000000000 or -Quota - 1 < 0",
 )
-"""What rules of users may have beside ours."""
+"""What rules of users may have beside ours, over queues."""
+OWN_LIST_FORMS = {
+    "queue": (
+        *("array_contains(Unreadable, 'no')", "not array_contains(Unreadable, 'no')", "size(Unreadable) > 1"),
+        "coalesce(array_contains(Unreadable, 'gone'), Quota > 1)",
+    ),
+    "queue-manager": (
+        *(f"array_contains(SiteIdentifierList, '{guid(1)}')", "array_size(SiteIdentifierList)"),
+        f"array_contains(OutRoutingServerIdentifierList, upper('{guid(2)}'))",
+    ),
+    "computer": (
+        "array_contains(ServicePrincipalNames, '') or array_contains(ServicePrincipalNames, 'a')",
+        "exists(ServicePrincipalNames, one -> one like 'a%')",
+    ),
+    "user": ("size(CertificateDigestList)", "exists(CertificateDigestList, one -> length(one) = 4)"),
+}
+"""The same over columns with several values."""
 
 
 def expressions() -> Iterator[tuple[str, str]]:
     """Every condition, key and reference of ours and forms of users, with the type that it is about."""
     yield from (("queue", text) for text in OWN_FORMS)
+    yield from ((name, text) for name, texts in OWN_LIST_FORMS.items() for text in texts)
     for rule in RULES:
         for name in rule.types:
             texts = [getattr(rule, part, None) for part in ("condition", "value", "where")]

@@ -83,7 +83,7 @@ def mqis_sets(
 
 
 def expected_sets(tables: Sequence[SourceTable]) -> dict[str, Dataset]:
-    """Return the objects that `mqis_sets` would give, by type, with their columns but without rows."""
+    """Return the result of `mqis_sets`, with its columns but without objects."""
     by_name = _by_name(tables)
     gates: GatesOfSites | None = {} if _have_gates(by_name.get("Site")) else None
     makers = {

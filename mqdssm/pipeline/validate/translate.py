@@ -399,7 +399,10 @@ def _exists(tree: Tree, types: Types) -> TranslatedExpression:
     if not pa.types.is_list(expression.type):
         raise Untranslatable(f"exists in {expression.type}")
     name = tree[2]
-    body = _expect(_made(tree[3], {name: expression.type.value_type}), _BOOL)
+    try:
+        body = _expect(_made(tree[3], {name: expression.type.value_type}), _BOOL)
+    except Untranslatable as unknown:
+        raise Untranslatable(f"exists or array_contains: {unknown}") from None
     if body.may_fail:
         raise Untranslatable("exists with what may fail")
 

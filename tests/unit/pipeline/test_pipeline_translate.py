@@ -90,6 +90,10 @@ def test_what_is_true(text: str, expected: list[bool]) -> None:
         "concat(Label, Quota) = 'a'",
         "Missing = 1",
         "Keys = Keys",
+        "array_contains(Keys, null)",
+        "array_contains(Keys, 1)",
+        "array_contains(Keys, Label)",
+        "exists(Keys, one -> true) and array_contains(Keys, one)",
     ],
 )
 def test_what_spark_alone_can_do(text: str) -> None:

@@ -176,6 +176,8 @@ _MORE_PARTS: Final[Mapping[str, frozenset[str]]] = {
     "Trim": frozenset({"position", "expression"}),
 }
 """Parts of nodes of a kind that are also read."""
+_ELEMENT: Final = ""
+"""Name of an array's element in `array_contains`: no column and no variable of a rule can have it."""
 
 
 def _tree(node: Any) -> Tree:
@@ -267,8 +269,11 @@ def _exists(node: Any) -> Tree | None:
     return ("exists", _tree(node.this), str(test.expressions[0].name), _tree(test.this))
 
 
-def _array_contains(node: Any) -> Tree:
-    return ("exists", _tree(node.this), "one", ("=", ("column", "one"), _tree(node.expression)))
+def _array_contains(node: Any) -> Tree | None:
+    value = _tree(node.expression)
+    if value == ("null",):  # Spark refuses it
+        return None
+    return ("exists", _tree(node.this), _ELEMENT, ("=", ("column", _ELEMENT), value))
 
 
 def _substring_index(node: Any) -> Tree | None:
