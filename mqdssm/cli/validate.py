@@ -45,7 +45,8 @@ NewBaselineOption = Annotated[
     _option(
         "--write-baseline",
         "FILE",
-        "Write all findings to this file, as known findings. Without --baseline the exit code is 0.",
+        "Write all findings but suppressed ones to this file, as known findings. "
+        "Without --baseline the exit code is 0.",
     ),
 ]
 HistoryOption = Annotated[

@@ -57,7 +57,11 @@ def test_suppressions_end_with_their_day(tmp_path: Path) -> None:
     folder, rules = world(tmp_path / "export", -1), tmp_path / "rules.toml"
     rules.write_text(RULES.format(guid=guid(80), until="2999-12-31"))
     assert "0 new, 0 known, 1 suppressed" in " ".join(validate(folder, "--rules", str(rules)).output.split())
+    known = tmp_path / "known.jsonl"
+    validate(folder, "--rules", str(rules), "--write-baseline", str(known))
+    assert len(known.read_text().splitlines()) == 1  # its head: suppressed findings are no known ones
     rules.write_text(RULES.format(guid=guid(80), until="2026-01-31"))
+    validate(folder, "--rules", str(rules), "--baseline", str(known), code=1)
     found = validate(folder, "--rules", str(rules), "-o", "json", code=1)
     *lines, _ = (json.loads(line) for line in found.stdout.splitlines())
     assert {(one["rule"], one["severity"], one["state"]) for one in lines} >= {

@@ -117,6 +117,8 @@ class TestBaseline:
         ("text", "words"),
         [
             ("", "line 1"),
+            ("", "line 1: Expecting value"),
+            ("[" * 100_000, "line 1: maximum recursion"),
             ("{}\n", "line 1: its first line does not say"),
             ('{"mqdssm-baseline": 2, "made": null}\n', "version 1"),
             ("HEAD\n{\n", "line 2"),
@@ -141,9 +143,20 @@ class TestBaseline:
             Baseline.load(tmp_path / "nowhere")
 
     def test_a_device_is_no_baseline(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(baseline, "BASELINE_BYTES_MAX", 4096)
-        with pytest.raises(ConfigError, match="/dev/zero is no baseline: it is larger than 4096 bytes"):
+        monkeypatch.setattr(baseline, "LINE_BYTES_MAX", 4096)
+        with pytest.raises(ConfigError, match="/dev/zero is no baseline, line 1: it is longer than 4096"):
             Baseline.load(Path("/dev/zero"))
+
+    def test_what_is_written_can_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Any number of findings; a line that could not be read is refused, and the old file stays."""
+        monkeypatch.setattr(baseline, "LINE_BYTES_MAX", 400)
+        many = Baseline.of([finding(guid=f"0a1b2c3d-0000-4000-8000-{n:012x}") for n in range(100)], NOW)
+        many.write(tmp_path / "file")
+        assert Baseline.load(tmp_path / "file").findings == many.findings
+        for dn in ("CN=" + "é" * 200, "CN=" + "x" * 400):
+            with pytest.raises(ConfigError, match="file cannot be written: it is longer than 400 bytes"):
+                Baseline.of([finding(dn=dn)], NOW).write(tmp_path / "file")
+        assert Baseline.load(tmp_path / "file").findings == many.findings
 
     def test_differences_count(self) -> None:
         then = Baseline.of([finding(), finding(), finding(guid=OTHER)], NOW)

@@ -18,16 +18,15 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import write_atomically
-from mqdssm.events.input_files import TooLongFileError, read_limited
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding
 
-BASELINE_BYTES_MAX: Final = 256 << 20
-"""Limit of a baseline; a finding takes about 200 bytes."""
+LINE_BYTES_MAX: Final = 16 << 20
+"""Limit of a line of a baseline, which takes about 200 bytes; no number of lines is too large."""
 _NAMED: Final = re.compile(
     r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])|\bS-1-\d+(?:-\d+)+",
     re.IGNORECASE,
@@ -132,11 +131,14 @@ class Baseline:
         """Write the file with mode 0600, replacing an old one.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: it cannot be written, or `load` could not read it.
         """
         head = {"mqdssm-baseline": VERSION, "made": self.created.isoformat() if self.created else None}
         lines = (_line(self.findings[key]) for key in sorted(self.findings))
-        write_atomically(path, chain((json.dumps(head) + "\n",), lines))
+        try:
+            write_atomically(path, chain((json.dumps(head) + "\n",), lines))
+        except ValueError as error:
+            raise ConfigError(f"{path} cannot be written: {error}") from error
 
     def write_if_changed(self, path: Path) -> None:
         """Write the file, unless it has the same findings.
@@ -158,28 +160,21 @@ class Baseline:
         Raises:
             ConfigError: it cannot be read, or is no baseline; the text names file and line.
         """
+        number = 1
         try:
-            lines = read_limited(path, BASELINE_BYTES_MAX).decode("utf-8").split("\n")
+            with path.open("rb") as file:
+                created = _made(_json(file))
+                findings: dict[FindingKey, KnownFinding] = {}
+                while file.peek(1):
+                    number += 1
+                    finding = _known(_json(file))
+                    findings[finding.key] = finding
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-        except TooLongFileError:
-            text = f"{path} is no baseline: it is larger than {BASELINE_BYTES_MAX} bytes"
-            raise ConfigError(text) from None
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{path} is no baseline: {error}") from error
-        created: datetime | None = None
-        findings: dict[FindingKey, KnownFinding] = {}
-        for number, line in enumerate(lines[:-1] or lines if not lines[-1] else lines, 1):
-            try:
-                if number == 1:
-                    created = _made(json.loads(line))
-                else:
-                    finding = _known(json.loads(line))
-                    findings[finding.key] = finding
-            except (ValueError, KeyError, TypeError) as error:
-                raise ConfigError(
-                    f"{path} is no baseline, line {number}: {error}; make one with --write-baseline"
-                ) from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ConfigError(
+                f"{path} is no baseline, line {number}: {error}; make one with --write-baseline"
+            ) from error
         return cls(created, findings)
 
 
@@ -187,11 +182,28 @@ NOTHING_KNOWN: Final = Baseline(None, {})
 
 
 def _line(finding: KnownFinding) -> str:
+    """Return a finding's line.
+
+    Raises:
+        ValueError: it would be longer than `LINE_BYTES_MAX`.
+    """
     values = (*finding.key, finding.severity, finding.dn)
-    return (
-        json.dumps({**dict(zip(_FIELDS, values, strict=True)), "count": finding.count}, ensure_ascii=False)
-        + "\n"
-    )
+    fields = {**dict(zip(_FIELDS, values, strict=True)), "count": finding.count}
+    line = json.dumps(fields, ensure_ascii=False) + "\n"
+    _check_length(line.encode())
+    return line
+
+
+def _json(file: BinaryIO) -> Any:
+    """Read a line."""
+    line = file.readline(LINE_BYTES_MAX + 1)
+    _check_length(line)
+    return json.loads(line)
+
+
+def _check_length(line: bytes) -> None:
+    if len(line) > LINE_BYTES_MAX:
+        raise ValueError(f"it is longer than {LINE_BYTES_MAX} bytes")
 
 
 def _made(head: Any) -> datetime:

@@ -165,7 +165,8 @@ class NightlyRun:
     def conclude(self, summary: "ValidationSummary", findings: Iterable[Finding]) -> RunOutcome:
         """Assess the findings, and write the files of the run.
 
-        With a new baseline and no old one, all findings of this run are known.
+        With a new baseline and no old one, all findings of this run are known. A baseline leaves suppressed
+        findings out, which are new when their suppression expires.
 
         Args:
             summary: of the validation.
