@@ -15,6 +15,7 @@ from mqdssm.engines.replication.actions import Received, Send
 from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
+from mqdssm.engines.replication.succession import GAP
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -22,6 +23,7 @@ from mqdssm.model.messages import (
     Command,
     CompleteSync0,
     PartitionSeqNumbers,
+    Scope,
     SeqNumberHeader,
     SyncReplyMessage,
     SyncRequestMessage,
@@ -467,3 +469,100 @@ def test_a_full_synchronization_begins_anew_with_the_source_that_ended_it() -> N
     )
     (asked,) = sends(made)
     assert (asked.message.from_seq_number, asked.message.is_sync0, asked.destination) == (MIN, True, "PEC")
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_does_not_begin_anew_with_a_source_that_has_less_than_we() -> None:
+    """Decision R201 (seed 890431): the source would bring back what a newer propagated change deleted."""
+    server = Lone(Role.BSC)
+    server.answered(site(1, "Home", "Boss"), site(2, "Away", "Other"), sender="Boss")
+    purged = SequenceNumber(50)
+    already = AlreadyPurgedMessage(site_id=AWAY, partition_id=PEC_PARTITION_ID, purged_seq_number=purged)
+    server.got(already, "Boss")
+    given = {"purged_seq_number": purged, "from_seq_number": MIN}
+    server.answered(numbered(60, 0), sender="Boss", complete_sync0=CompleteSync0.SOON, **given)
+    gone = ((Propid.D_SCOPE, int(Scope.ENTERPRISE)), (Propid.D_OBJTYPE, int(ObjectType.CN)))
+    deleted = {"guid_identifier": guid_of("cn60"), "command": Command.DELETE, "properties": gone}
+    server.told(numbered(62, purged_seq_number=purged, **deleted), sender="Boss")
+    for _ in range(6):
+        server.fired(f"sync {PEC_PARTITION_ID}")
+    last = {"purged_seq_number": purged, "complete_sync0": CompleteSync0.NOW}
+    server.answered(numbered(61, purged_seq_number=purged), sender="PEC", **last)
+    record = server.partition()
+    assert (record.purge_state, record.last) == (PurgeState.SYNC0, 62)
+    assert server.has("cn60") is None
+    server.fired(f"sync {PEC_PARTITION_ID}")
+    server.answered(numbered(63, purged_seq_number=purged), sender="Boss", **last)
+    assert server.partition().purge_state is PurgeState.NORMAL
+
+
+def part(
+    server: Lone, number: int, name: str, *, after: int, sender: str, purged: int = 50, is_last: bool = False
+) -> list[Send]:
+    """Send one machine of Away as a reply of a full synchronization."""
+    change = replace(
+        machine(number, name, AWAY, Service.BSC if name == "Other" else None),
+        previous_seq_number=SequenceNumber(after),
+        purged_seq_number=SequenceNumber(purged),
+    )
+    actions = server.answered(
+        change,
+        sender=sender,
+        partition_id=AWAY,
+        from_seq_number=SequenceNumber(after),
+        purged_seq_number=SequenceNumber(purged),
+        complete_sync0=CompleteSync0.NOW if is_last else CompleteSync0.SOON,
+    )
+    return sends(actions)
+
+
+def begun_with_other(*, purged: int) -> Lone:
+    """A full synchronization of Away began with Other, which has sent numbers up to 60."""
+    server = Lone()
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(machine(12, "m12", AWAY), partition_id=AWAY, from_seq_number=MIN, sender="Other")
+    behind = SequenceNumber(purged)
+    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=AWAY, purged_seq_number=behind), "Other")
+    part(server, 60, "Other", after=0, sender="Other", purged=purged)
+    assert server.partition(AWAY).last == 60
+    return server
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("sender", ["Heir", "Other"], ids=["taken over", "restored"])
+def test_a_full_synchronization_that_crosses_a_gap_begins_anew(sender) -> None:
+    """Decision R202: Other had given m12 the number 65, which the history behind the gap lacks."""
+    server = begun_with_other(purged=50)
+    server.got(header("Other", AWAY, last=65), "Other")
+    if sender != "Other":
+        server.told(site(3, "Away", sender))
+    new = 60 + GAP
+    (asked,) = part(server, new, "new", after=60, sender=sender, is_last=True)
+    assert (asked.message.from_seq_number, asked.message.is_sync0, asked.destination) == (MIN, True, sender)
+    part(server, 12, "m12", after=0, sender=sender)
+    part(server, new, "new", after=12, sender=sender, is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+    m12 = ReadObject(object_type=ObjectType.MACHINE, identifier=guid_of("machine m12"))
+    assert server.store.perform(m12).status == OK
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_crosses_an_old_gap_of_one_source() -> None:
+    """Decision R202: the number behind the gap was known when the full synchronization began."""
+    new = 60 + GAP
+    server = begun_with_other(purged=new)
+    part(server, new, "new", after=60, sender="Other", purged=new, is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_the_first_source_after_a_restart_is_the_usual_one() -> None:
+    """Decision R203: another source may lack changes of the one that sent the first part."""
+    server = begun_with_other(purged=50).again()
+    asked = [one.destination for _ in range(2) for one in sends(server.fired(f"sync {AWAY}"))]
+    assert asked == ["Other", "PEC"]
+    part(server, 61, "m61", after=60, sender="PEC", is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.SYNC0
+    server.fired(f"sync {AWAY}")
+    part(server, 62, "m62", after=61, sender="Other", is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL

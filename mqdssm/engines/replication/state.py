@@ -63,6 +63,7 @@ class Partition:
         is_begun_anew: True if the full synchronization begins for the second time: it ends with any source,
             or a server that reports numbers and does not send them would hold it up for ever (R166).
         had_before: LastSeqNumber before the full synchronization under way (decision R197).
+        known_before: the highest number known when the full synchronization began (decision R202).
         purged_elsewhere: purged number of a source, if a full synchronization is to begin with its first
             reply; else None (decision R191).
         is_whole: True if the replica is as the authority was at `last`; False if it may lack objects.
@@ -97,6 +98,7 @@ class Partition:
     tries: int = 0
     is_begun_anew: bool = False
     had_before: SequenceNumber = MIN
+    known_before: SequenceNumber = MIN
     purged_elsewhere: SequenceNumber | None = None
     is_whole: bool = False
     gap_at: SequenceNumber = MIN

@@ -11,6 +11,7 @@ from mqdssm.engines.replication.internal_events import PartitionSwept, publish
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, SweepPartition
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
+from mqdssm.engines.replication.succession import GAP
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, CompleteSync0, SyncReplyMessage
@@ -54,6 +55,8 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from sync_requests.mark_objects(server, partition)
     elif state is PurgeState.COMPLETESYNC0:
         yield from _sweep(server, partition)
+    elif state is PurgeState.SYNC0:  # who sent the parts before a restart is not persisted (decision R203)
+        partition.first_source = partition.first_source or server.usual_source(partition)
     sync_requests.send(server, partition)
 
 
@@ -169,6 +172,17 @@ def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: s
     return is_unknown or any(number > message.to_seq_number for _, number in numbers.values())
 
 
+def _crosses_gap(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
+    """Return True if a reply may be of another history (decision R202).
+
+    An owner that may lack changes of its predecessor, or of its own, goes on behind a gap of numbers.
+    """
+    start = message.from_seq_number
+    end = min((change.seq_number for change in message.directory_changes), default=_reached(message))
+    is_new = end > partition.known_before or key_of(sender) != key_of(partition.first_source)
+    return start > MIN and end - start >= GAP // 2 and is_new
+
+
 def _after_sync0_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
@@ -179,11 +193,15 @@ def _after_sync0_reply(
     if partition.is_first_source_removed and not partition.is_begun_anew:
         server.note("synchronizes in full", f"partition {partition.id}, whose first source was removed")
         yield from sync_requests.begin_full_sync(server, partition)
+    elif _crosses_gap(partition, message, sender):
+        server.note("synchronizes in full", f"partition {partition.id}, whose owner left numbers out")
+        partition.hint = sender
+        yield from sync_requests.begin_full_sync(server, partition)
     elif is_last and message.to_seq_number < partition.record.purged:
         partition.hint = ""  # the sender lacks it, too: the timer asks again
     elif is_last and not partition.is_begun_anew and _may_lack_changes(partition, message, sender):
         partition.hint = ""
-        if partition.tries >= FULL_SYNC_TRIES:
+        if partition.tries >= FULL_SYNC_TRIES and message.to_seq_number >= partition.last:  # else see R201
             partition.reporters.clear()
             # a source with less would bring back what is deleted already (decision R192)
             partition.hint = sender
@@ -256,6 +274,6 @@ def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from publish(server, PartitionSwept(partition=partition))
     yield from server.save(partition, purge_state=PurgeState.NORMAL)
     partition.is_begun_anew = False
-    partition.had_before = MIN
+    partition.had_before = partition.known_before = MIN
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)

@@ -126,6 +126,8 @@ def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     partition.pending.clear()
     partition.foreign.clear()
     partition.is_whole = partition.is_settled = False
+    purged = partition.purged_elsewhere or MIN
+    partition.known_before = max(partition.known_before, partition.known_number, partition.last, purged)
     partition.known_number = MIN
     partition.first_source = ""
     partition.is_first_source_removed = False
