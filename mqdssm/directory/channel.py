@@ -331,6 +331,7 @@ class Channel:
             raise ConnectionBroken(_describe_error(error), request_left=True) from error
         if not data:
             raise ConnectionBroken("the server closed the connection", request_left=True)
+        self._observer.heard()
         return data
 
     def _make_goodbye_error(self, result: LdapResult) -> ConnectionBroken:

@@ -8,6 +8,7 @@ Nothing is imported for them.
 """
 
 import logging
+import math
 import sys
 import threading
 import time
@@ -90,12 +91,13 @@ Outstanding = dict[int, SentRequest]
 class OperationObserver:
     """Observer of the operations of all channels of a session; thread-safe."""
 
-    __slots__ = ("_connections", "_counter", "_lock", "_pages", "_sent", "_tracer")
+    __slots__ = ("_connections", "_counter", "_heard_at", "_lock", "_pages", "_sent", "_tracer")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counter: Counter[tuple[str, int]] = Counter()
         self._sent = self._pages = self._connections = 0
+        self._heard_at = -math.inf
         self._tracer: Any = None
 
     @property
@@ -108,6 +110,18 @@ class OperationObserver:
         """Snapshot of all counters."""
         with self._lock:
             return OperationCounts(MappingProxyType(dict(self._counter)), self._pages, self._connections)
+
+    @property
+    def heard_at(self) -> float:
+        """Time when a server sent anything last, in monotonic seconds.
+
+        The time is minus infinity if none did.
+        """
+        return self._heard_at
+
+    def heard(self) -> None:
+        """Record that a server has sent something."""
+        self._heard_at = time.monotonic()
 
     def connected(self) -> None:
         """Count a new connection."""

@@ -214,6 +214,14 @@ class Session(Closeable):
         return self._pool.observer.counts
 
     @property
+    def heard_at(self) -> float:
+        """Time when a server sent anything last, in monotonic seconds.
+
+        The time is minus infinity if none did.
+        """
+        return self._pool.observer.heard_at
+
+    @property
     def read_back(self) -> ReadBack:
         """Time limits of reading back a change whose answer was lost; may be set."""
         return self._writing.read_back

@@ -1,7 +1,8 @@
 """Directory server of [MC-MQDSRP], put together from all its parts."""
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from secrets import randbits
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -94,6 +95,7 @@ def start_directory_server(
     policy: SignaturePolicy = AS_SPECIFIED,
     marks: ReplayMarks | None = None,
     retry_first_s: float = RETRY_FIRST_S,
+    heard_at: Callable[[], float] = lambda: -math.inf,
 ) -> DirectoryServer:
     """Start a directory server in threads of its own.
 
@@ -109,11 +111,13 @@ def start_directory_server(
         policy: how messages are signed, and which signatures are accepted.
         marks: keeps replayed messages out after a restart; not closed with the server.
         retry_first_s: seconds before an operation that failed is repeated for the first time.
+        heard_at: as of `StoreThread`.
 
     Raises:
         ValueError: the network has a queue manager of this name or identifier.
     """
-    work = StoreThread(store, f"store of {settings.machine_name}", retry_first_s=retry_first_s)
+    name = f"store of {settings.machine_name}"
+    work = StoreThread(store, name, retry_first_s=retry_first_s, heard_at=heard_at)
     directory_keys = DirectoryKeys(work.lookup)
     work.watch(directory_keys.notice)
     keys = KeyRings((PinnedKeys(pinned), directory_keys))

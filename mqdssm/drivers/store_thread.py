@@ -4,11 +4,13 @@ Operations are repeated while the store's server is not reachable.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Final, Protocol, TypeAlias
@@ -16,6 +18,7 @@ from typing import Final, Protocol, TypeAlias
 from mqdssm.drivers.measurements import Durations, OperationTimes
 from mqdssm.engines.replication.operations import (
     Failed,
+    HasObjects,
     ListObjects,
     ObjectRead,
     ObjectsListed,
@@ -41,6 +44,10 @@ RETRY_MAX_S: Final = 15.0
 """Maximum seconds before a repetition: a returning server is noticed within 15 seconds."""
 LOOKUP_S: Final = 5.0
 """Seconds that a lookup of another thread may wait."""
+SILENT_S: Final = 10.0
+"""Seconds without an answer after which a directory counts as unreachable (decision T143)."""
+KNOWN_S: Final = 2.0
+"""Seconds for which an answer shows that the directory is reachable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +75,11 @@ class StoreState:
 
     Attributes:
         is_reachable: False while an operation waits to be repeated, and after a lookup that failed until an
-            attempt succeeds.
+            attempt succeeds; also while the directory has sent nothing to an operation for `SILENT_S`.
         waiting: operations that wait, without the current one.
         failures: attempts that failed because the directory could not be reached.
-        problem: the error of the last attempt; empty if the directory is reachable.
+        problem: the error of the last attempt, and since when there was no answer; empty if the directory is
+            reachable.
         durations: of the attempts that succeeded, by name of the operation.
     """
 
@@ -90,6 +98,8 @@ class StoreThread:
         name: of the thread.
         retry_first_s: how long the first repetition waits.
         retry_max_s: how long the longest wait is.
+        heard_at: returns when the directory sent anything last, in monotonic seconds: a long operation with
+            many requests goes on. Without it, only the ends of operations count.
     """
 
     def __init__(
@@ -99,8 +109,10 @@ class StoreThread:
         *,
         retry_first_s: float = RETRY_FIRST_S,
         retry_max_s: float = RETRY_MAX_S,
+        heard_at: Callable[[], float] = lambda: -math.inf,
     ) -> None:
         self._store = store
+        self._heard_at = heard_at
         self._retry_first_s = retry_first_s
         self._retry_max_s = retry_max_s
         self._jobs: Final[SimpleQueue[_Job | None]] = SimpleQueue()
@@ -111,6 +123,9 @@ class StoreThread:
         self._down = False  # while an operation waits to be repeated
         self._lookup_failed = False  # since the last attempt that succeeded
         self._problem = ""  # of the last attempt that failed
+        self._begun_at: float | None = None  # of the attempt under way
+        self._answered_at = -math.inf  # when an attempt succeeded last
+        self._failing_since: float | None = None  # seconds since 1970; None: the last attempt succeeded
         self._failures = 0
         self._times: Final = OperationTimes()
         self._on_performed: Callable[[Operation, Result], object] = lambda _operation, _result: None
@@ -143,14 +158,25 @@ class StoreThread:
 
     def state(self) -> StoreState:
         """Return the current state, without waiting; from any thread."""
-        is_down = self._down or self._lookup_failed
+        problem = self._current_problem()
         return StoreState(
-            is_reachable=not is_down,
+            is_reachable=not problem,
             waiting=self._jobs.qsize(),
             failures=self._failures,
-            problem=self._problem if is_down else "",
+            problem=problem,
             durations=self._times.seen(),
         )
+
+    def check(self) -> None:
+        """Ask the directory whether it answers, if no recent answer says so.
+
+        The call is for other threads. It returns at the latest when `state` knows that there is no answer.
+        """
+        silent_s = self._silent_s()
+        heard_at = max(self._answered_at, self._heard_at())
+        if silent_s < SILENT_S and time.monotonic() - heard_at > KNOWN_S:
+            with suppress(DirectoryError, MappingError):
+                self._look_up(HasObjects(partition_id=PEC_PARTITION_ID), SILENT_S - silent_s + 0.1)
 
     def lookup(self, operation: Operation) -> Result:
         """Perform a reading operation once and return its result.
@@ -160,7 +186,10 @@ class StoreThread:
         Raises:
             DirectoryError: the directory cannot be reached, or is too busy.
         """
-        if self._down or self._stopping.is_set():
+        return self._look_up(operation, LOOKUP_S)
+
+    def _look_up(self, operation: Operation, wait_s: float) -> Result:
+        if self._down or self._stopping.is_set() or self._silent_s() >= SILENT_S:
             raise DirectoryNotConnected("the store cannot reach its directory now")
         future: Future[Result] = Future()
         begin = future.set_running_or_notify_cancel
@@ -168,7 +197,7 @@ class StoreThread:
             _Job(operation=operation, done=future.set_result, failed=future.set_exception, begin=begin)
         )
         try:
-            return future.result(LOOKUP_S)
+            return future.result(wait_s)
         except TimeoutError:
             future.cancel()
             raise DirectoryNotConnected("the store is too busy to look something up") from None
@@ -222,37 +251,67 @@ class StoreThread:
             if wait is not None:
                 self._stopping.wait(wait)
 
+    def _silent_s(self) -> float:
+        """Return how long the attempt under way has had no answer; 0 if there is none."""
+        begun_at = self._begun_at
+        return 0.0 if begun_at is None else time.monotonic() - max(begun_at, self._heard_at())
+
+    def _current_problem(self) -> str:
+        """Return why and since when the directory is unreachable; empty if it is not."""
+        silent_s, since = self._silent_s(), self._failing_since
+        if silent_s >= SILENT_S:
+            return f"it has not answered since {_moment(since or time.time() - silent_s)}"
+        if not self._down and not self._lookup_failed:
+            return ""
+        return self._problem if since is None else f"{self._problem} (no answer since {_moment(since)})"
+
     def _attempt(self, job: _Job) -> DirectoryError | None:
         """Perform an operation and report its result.
 
         Returns an error if the operation is to be repeated.
         """
         begin = time.perf_counter()
+        self._begun_at = time.monotonic()
         try:
             result = self._store.perform(job.operation)
         except DirectoryError as error:
             self._failures += 1
             self._problem = str(error)
+            is_away = job.begin is None or isinstance(error, DirectoryNotConnected)
+            if is_away and self._failing_since is None:
+                self._failing_since = time.time() - self._silent_s()
             if job.begin is None:
                 self._down = True
                 return error
-            self._lookup_failed = isinstance(error, DirectoryNotConnected)
+            self._lookup_failed = is_away
             job.failed(error)
         except MappingError as error:
             if job.begin is not None:
                 job.failed(error)
                 return None
-            self._down = self._lookup_failed = False  # it answers
+            self._note_answer()
             self._damage_log.report(job.operation, str(error))
             job.done(Failed(reason=str(error)))
         except Exception as error:  # noqa: BLE001  a defect of the store: the driver stops, and says so
             job.failed(error)
         else:
-            self._down = self._lookup_failed = False
+            self._note_answer()
             self._times.add(type(job.operation).__name__, time.perf_counter() - begin)
             self._on_performed(job.operation, result)
             job.done(result)
+        finally:
+            self._begun_at = None
         return None
+
+    def _note_answer(self) -> None:
+        """Note that the directory has answered."""
+        self._down = self._lookup_failed = False
+        self._failing_since = self._begun_at = None
+        self._answered_at = time.monotonic()
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def read_object(

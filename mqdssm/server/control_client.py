@@ -124,13 +124,23 @@ class ControlClient:
         """
         self._change("delete", obj)
 
-    def take_over(self, partition: UUID) -> None:
+    def take_over(self, partition: UUID, *, from_running_owner: bool = False, dry_run: bool = False) -> None:
         """Make the server the owner of a partition whose owner is lost for good.
 
+        The server asks the owner first.
+
+        Args:
+            partition: its identifier.
+            from_running_owner: True to take it also from an owner that answers.
+            dry_run: True to ask the owner only.
+
         Raises:
-            DirectoryError: the server refuses.
+            DirectoryError: the server refuses, or the owner answers.
         """
-        self._perform(protocol.TakeOverRequest(partition=partition), "take over the partition")
+        request = protocol.TakeOverRequest(
+            partition=partition, from_running_owner=from_running_owner, dry_run=dry_run
+        )
+        self._perform(request, "take over the partition")
 
     def name_authority(self, partition: UUID, machine_name: str) -> None:
         """Make the server accept another one as the owner of a partition.

@@ -74,10 +74,17 @@ class TakeOverRequest(_Document):
     """Request to own a partition whose owner is lost for good.
 
     The reply is an `OutcomeReply`.
+
+    Attributes:
+        partition: its identifier.
+        from_running_owner: True to take it also from an owner that answers, which is not asked.
+        dry_run: True to ask the owner only.
     """
 
     request: Literal["take-over"] = "take-over"
     partition: UUID
+    from_running_owner: bool = False
+    dry_run: bool = False
 
 
 class NameAuthorityRequest(_Document):

@@ -14,6 +14,7 @@ from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.object_changes import change_of
+from mqdssm.server.owner_check import OWNER_WAIT_S, check_owner_is_silent
 from mqdssm.server.role_changes import role_change, server_removal, site_psc_change
 from mqdssm.server.snapshot import ServerSnapshot
 from mqdssm.server.token_admission import TokenAdmission
@@ -35,6 +36,7 @@ class ControlService:
         admission: admits new servers; None: this server does not.
         token_admission: admits those of other hosts, and makes their tokens; None: likewise.
         hosts: addresses of other servers; None: they cannot be added.
+        owner_wait_s: how long the owner of a partition that is taken over may take to answer.
 
     Attributes:
         machine_name: machine of the server.
@@ -49,11 +51,13 @@ class ControlService:
         admission: Admission | None = None,
         token_admission: TokenAdmission | None = None,
         hosts: HostTable | None = None,
+        owner_wait_s: float = OWNER_WAIT_S,
     ) -> None:
         self.machine_name: Final = server.queue_manager.machine_name
         self.stop: Final = stop
         self._server, self._snapshot = server, snapshot
         self._admission, self._token_admission, self._hosts = admission, token_admission, hosts
+        self._owner_wait_s = owner_wait_s
 
     def perform(self, data: bytes) -> protocol.Reply:
         """Carry out a request, given as the octets of its document; return the reply.
@@ -74,9 +78,9 @@ class ControlService:
                 | protocol.ServerRemovalRequest()
             ):
                 return self._make(request)
-            case (
-                protocol.TakeOverRequest() | protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest()
-            ):
+            case protocol.TakeOverRequest():
+                return self._take_over(request)
+            case protocol.ResynchronizeRequest() | protocol.NameAuthorityRequest():
                 return self._ask(request)
             case protocol.HostRequest():
                 return self._add_host(request)
@@ -130,6 +134,12 @@ class ControlService:
                 if request.dry_run:
                     return protocol.OutcomeReply(status=0)
         return _reply(change.perform(self._server.driver))
+
+    def _take_over(self, request: protocol.TakeOverRequest) -> protocol.OutcomeReply:
+        """Own a partition, unless its owner answers (decision T144)."""
+        if not request.from_running_owner:
+            check_owner_is_silent(self._server, Guid.of(request.partition), wait_s=self._owner_wait_s)
+        return protocol.OutcomeReply(status=0) if request.dry_run else self._ask(request)
 
     def _ask(
         self,

@@ -143,6 +143,7 @@ class ServerProcess:
                     key=key,
                     pinned=self.config.trusted_senders(),
                     marks=marks,
+                    heard_at=lambda: store.heard_at,
                 )
             )
             self._server = server

@@ -63,12 +63,13 @@ class SnapshotReader:
         """Return the current state.
 
         Args:
-            refresh: True to read names of sites and roles of servers that are old from the directory, which
-                may take seconds while it is busy; False to use what is known.
+            refresh: True to ask the directory if it answers, and to read names of sites and roles of servers
+                that are old from it; takes seconds while it is busy. False to use what is known.
         """
         server, settings = self._server, self._server.settings
         status = server.driver.status()
         if refresh:
+            server.store.check()
             self._known.refresh(
                 [partition.partition_id for partition in status.partitions], pec_name_of(status)
             )

@@ -35,7 +35,8 @@ class Operated:
         self.servers = self.enterprise.servers
         self.folder = folder
         for name, live in self.servers.items():
-            service = ControlService(live.server, SnapshotReader(live.server).read, lambda: None)
+            read = SnapshotReader(live.server).read
+            service = ControlService(live.server, read, lambda: None, owner_wait_s=1)
             stack.enter_context(ControlServer(folder / name, service))
 
     def at(self, name: str) -> tuple[str, str]:
@@ -173,9 +174,21 @@ def test_a_copy_that_lacks_changes_takes_over_only_if_the_operator_says_so(
     take_over = ("enterprise", "take-over", "--site", "Site1", "--server", str(tmp_path / "lacking"))
     with ControlServer(tmp_path / "lacking", service):
         assert words in alone(*take_over, code=6).stderr
-        plan = alone.json(*take_over, "--incomplete", "--dry-run")
+        plan = alone.json(*take_over, "--incomplete", "--from-running-owner", "--dry-run")
     assert plan["steps"] == ["BSC1 becomes the owner of Site1 in place of PSC1"]
     assert operated.owner() == ["PSC1"]
+
+
+def test_a_site_is_not_taken_over_from_an_owner_that_answers(alone, operated):
+    take_over = ("enterprise", "take-over", "--site", "Site1", *operated.at("BSC1"))
+    for options in (), ("--dry-run",):
+        refused = alone(*take_over, *options, code=6).stderr
+        assert "PSC1 answers, and would go on changing the partition: have it hand" in refused
+    assert operated.owner() == ["PSC1"]
+    with ControlClient(operated.folder / "BSC1") as client, pytest.raises(DirectoryError, match="PSC1 ans"):
+        client.take_over(SITE1.uuid)
+    alone(*take_over, "--from-running-owner")
+    wait_until(lambda: "BSC1" in operated.owner())
 
 
 def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):

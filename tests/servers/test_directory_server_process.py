@@ -3,12 +3,16 @@
 import hashlib
 import io
 import json
+import os
+import re
 import shutil
+import signal
 import socket
 import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
@@ -16,7 +20,9 @@ from typing import Any
 
 import pytest
 from support.replication.queue_managers import wait_until
+from support.servers.processes import stop
 
+from mqdssm.drivers import store_thread
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
     ConfigError,
@@ -218,6 +224,36 @@ def test_a_directory_that_is_away_at_the_start_and_in_between(tmp_path, slapd):
         wait_until(lambda: server.snapshot().is_healthy, 20)
     finally:
         server.stop()
+
+
+def test_a_directory_that_hangs(tmp_path, slapd, monkeypatch):
+    """It takes requests and answers none: status says so in bounded time, though nobody else asked."""
+    monkeypatch.setattr(store_thread, "SILENT_S", 3.0)
+    password = tmp_path / "password"
+    password.write_text(slapd.password)
+    password.chmod(0o600)
+    init(tmp_path / "pec", url=slapd.url, user=slapd.user, password_file=password, ca_file=slapd.ca_file)
+    with running(tmp_path / "pec") as server:
+        wait_until(lambda: server.create(r"PEC01\first"), 20)
+        assert server.snapshot().store.is_reachable
+        before = datetime.now(UTC)
+        stop(slapd.pid)
+        try:
+            time.sleep(store_thread.KNOWN_S)  # an answer from just before counts no more
+            store = server.snapshot().store
+            assert datetime.now(UTC) - before < timedelta(seconds=3 + store_thread.KNOWN_S + 3)
+            assert not store.is_reachable
+            (since,) = re.findall(r"it has not answered since (.{19}) UTC", store.problem)
+            moment = datetime.fromisoformat(f"{since}+00:00")
+            assert before - timedelta(seconds=1) < moment < datetime.now(UTC)
+            asked_at = time.monotonic()
+            again = server.snapshot()
+            assert (again.is_healthy, again.store.problem) == (False, store.problem)
+            assert time.monotonic() - asked_at < 1
+        finally:
+            os.kill(slapd.pid, signal.SIGCONT)
+        wait_until(lambda: server.snapshot().is_healthy, 20)
+        assert server.create(r"PEC01\second")
 
 
 def test_a_server_is_stopped_while_it_waits_for_its_directory(tmp_path):

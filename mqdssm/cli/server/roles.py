@@ -4,6 +4,7 @@ The moves are those of docs/directory-servers.md, "Changing roles".
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,10 @@ Machine = Annotated[str, typer.Option("--machine", metavar="NAME", help="Machine
 Incomplete = Annotated[
     bool, typer.Option("--incomplete", help="Also if the server's copy lacks changes: they are lost.")
 ]
+FromRunningOwner = Annotated[
+    bool,
+    typer.Option("--from-running-owner", help="Also if the owner answers: changes that it makes are lost."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and print the steps, and change nothing.")]
 
 
@@ -39,10 +44,12 @@ def take_over(
     site: SiteOption = "",
     enterprise: Enterprise = False,
     incomplete: Incomplete = False,
+    from_running_owner: FromRunningOwner = False,
     dry_run: DryRun = False,
 ) -> None:
     """Make a server the owner of a partition whose owner is lost for good.
 
+    The server asks the owner first, for up to 20 seconds: from an owner that answers nothing is taken over.
     Changes that the lost server acknowledged and did not send are lost. A site is taken over by one of its
     BSCs, the enterprise by a PSC.
     """
@@ -60,9 +67,10 @@ def take_over(
             ]
         else:
             afterwards = [f"at the PEC: mqdssm enterprise name-psc --site {site} --machine {own}"]
-        _perform(
-            run, [step], afterwards, dry_run=dry_run, act=lambda: client.take_over(partition.partition_id)
-        )
+        take = partial(client.take_over, partition.partition_id, from_running_owner=from_running_owner)
+        if dry_run:
+            take(dry_run=True)
+        _perform(run, [step], afterwards, dry_run=dry_run, act=take)
 
 
 def name_authority(

@@ -134,6 +134,14 @@ class LdapStore(Closeable):
             session.close()
             raise
 
+    @property
+    def heard_at(self) -> float:
+        """Time when the directory sent anything last, in monotonic seconds.
+
+        The time is minus infinity if it never did.
+        """
+        return self._session.heard_at
+
     def close(self) -> None:
         """Close the store and its own session; no data are lost."""
         self._is_closed = True

@@ -1,5 +1,6 @@
 """The store's thread: one after the other, again while the directory is away, and lookups in between."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -84,9 +85,58 @@ def test_a_lookup_that_fails_shows_that_the_directory_is_away(started):
     thread, _ = started(DirectoryNotConnected("away"))
     with pytest.raises(DirectoryNotConnected, match="away"):
         thread.lookup(LOAD)
-    assert (thread.state().is_reachable, thread.state().problem) == (False, "away")
+    state = thread.state()
+    assert not state.is_reachable
+    assert re.fullmatch(r"away \(no answer since \S{10} \S{8} UTC\)", state.problem)
     assert thread.lookup(LOAD) == PersistedState()
     assert (thread.state().is_reachable, thread.state().problem) == (True, "")
+
+
+def test_a_directory_that_hangs_is_not_reachable(started, monkeypatch):
+    """Lookups fail at once then; a check waits until it is known."""
+    monkeypatch.setattr(store_thread, "SILENT_S", 0.3)
+    hanging = threading.Event()
+    thread, _ = started(hanging.wait)
+    begin = time.monotonic()
+    thread.check()
+    assert 0.3 <= time.monotonic() - begin < 3
+    state = thread.state()
+    assert not state.is_reachable
+    assert re.fullmatch(r"it has not answered since \S{10} \S{8} UTC", state.problem)
+    begin = time.monotonic()
+    thread.check()
+    with pytest.raises(DirectoryNotConnected, match="cannot reach"):
+        thread.lookup(LOAD)
+    assert time.monotonic() - begin < 0.2
+    hanging.set()
+    wait_until(lambda: thread.state().is_reachable)
+    assert thread.lookup(LOAD) == PersistedState()
+
+
+def test_a_long_operation_of_a_directory_that_answers(monkeypatch):
+    monkeypatch.setattr(store_thread, "SILENT_S", 0.1)
+    going_on = threading.Event()
+    thread = StoreThread(ScriptedStore(going_on.wait), "the store", heard_at=time.monotonic)
+    thread.start()
+    try:
+        done = submit(thread, LOAD)
+        time.sleep(0.3)
+        assert thread.state().is_reachable
+        thread.check()  # which asks nothing
+        going_on.set()
+        assert done.get(timeout=5) == PersistedState()
+    finally:
+        thread.stop()
+
+
+def test_a_check_asks_only_if_no_recent_answer_is_known(started):
+    thread, store = started(DirectoryNotConnected("away"))
+    thread.check()
+    assert not thread.state().is_reachable
+    thread.check()
+    assert thread.state().is_reachable
+    thread.check()
+    assert store.performed == [HAS, HAS]
 
 
 def test_a_directory_that_is_away_is_asked_again_and_again(started, caplog):
