@@ -85,6 +85,8 @@ const bars = [...document.querySelectorAll("table.bars tr")];
 document.title = JSON.stringify({
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   fits: pictures.every((one) => inside(one, one.closest(".frame"))),
+  names: names.length,
+  covered: names.filter((one, at) => names.slice(at + 1).some((other) => meet(box(one), box(other)))).length,
   overlaps: costs.filter((one) => names.some((other) => meet(box(one), box(other)))).length,
   bars: bars.length,
   small: bars.filter((one) => parseFloat(getComputedStyle(one.querySelector("th")).fontSize) < 11).length,
@@ -103,7 +105,8 @@ def test_pictures_and_charts_fit_their_box(tmp_path, sites: int, width: int) -> 
     text = path.read_text(encoding="utf-8").replace("</body>", f"<script>{MEASURE}</script></body>")
     measured = json.loads(title_in_frame(text, tmp_path, width))
     assert measured.pop("bars") > 5
-    assert measured == {"wide": 0, "fits": True, "overlaps": 0, "small": 0, "cut": 0}
+    assert measured.pop("names") == sites
+    assert measured == {"wide": 0, "fits": True, "covered": 0, "overlaps": 0, "small": 0, "cut": 0}
 
 
 def test_the_inventory(tmp_path) -> None:

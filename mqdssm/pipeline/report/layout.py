@@ -26,6 +26,9 @@ EDGE: Final = 42.0
 """Length of a link between two nodes that have no others, pixels."""
 ROUNDS: Final = 150
 PUSHES: Final = 400
+SPREAD_AFTER: Final = 20
+"""Number of pushes after which the points are spread, since the middle may have no room left."""
+SPREAD: Final = 1.05
 WIDTH_MIN: Final = 760.0
 
 
@@ -120,13 +123,13 @@ def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
 def _apart(points: "Points", widths: "Points") -> "Points":
     """Push nodes apart along the shorter way, until none covers another.
 
-    Nodes are pushed at most `PUSHES` times.
+    Nodes are pushed at most `PUSHES` times, and spread now and then.
     """
     points = points.copy()
     room = (widths[:, None] + widths[None]) / 2
     # two nodes at one place go apart by their order: else both would stay
     order = np.sign(np.arange(len(points))[:, None] - np.arange(len(points))[None])
-    for _ in range(PUSHES):
+    for push in range(1, PUSHES + 1):
         x = points[:, None, 0] - points[None, :, 0]
         y = points[:, None, 1] - points[None, :, 1]
         over_x, over_y = room - np.abs(x), HEIGHT - np.abs(y)
@@ -134,6 +137,9 @@ def _apart(points: "Points", widths: "Points") -> "Points":
         np.fill_diagonal(both, val=False)
         if not both.any():
             break
+        if push % SPREAD_AFTER == 0:
+            points *= SPREAD
+            continue
         sideways = both & (over_x < over_y)
         down = both & ~sideways
         side_x, side_y = np.where(x == 0, order, np.sign(x)), np.where(y == 0, order, np.sign(y))

@@ -8,9 +8,9 @@ from mqdssm.pipeline.report.drawing import RADIUS_MAX, GraphEdge, GraphNode, Lin
 from mqdssm.pipeline.report.topology import Counts, LinkEdge, SiteNode, Topology, worst
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES
 
-SITES_MAX: Final = 250
-"""Sites in a picture; more are not readable."""
-LINKS_MAX: Final = 1000
+SITES_MAX: Final = 500
+"""Sites in a picture, whose layout takes 5 s of processor time; the time grows with the third power."""
+LINKS_MAX: Final = 2000
 RADIUS_MIN: Final = 7.0
 
 

@@ -108,10 +108,10 @@ def test_nothing_that_a_directory_holds_is_markup(tmp_path) -> None:
 @pytest.mark.slow
 def test_many_findings_fit(tmp_path, count: int) -> None:
     long = "<&\"'>" * 100 + "漢字" * 200
-    text = report(tmp_path, count, hostile=long, sites=400)
+    text = report(tmp_path, count, hostile=long, sites=600)
     assert len(text.encode()) < 2_000_000
     Balanced(text)
-    assert "Of 400 sites" in text
+    assert "Of 600 sites" in text
 
 
 def test_the_same_findings_give_the_same_report(tmp_path) -> None:
@@ -189,6 +189,21 @@ def test_no_label_lies_on_another(widths, edges) -> None:
             apart_y = abs(y - found.points[other][1]) - HEIGHT
             assert apart_x > -1 or apart_y > -1
     assert placed(widths, edges) == found
+
+
+def test_no_label_lies_on_another_of_many() -> None:
+    """As `test_pictures_and_charts_fit_their_box` sees in a browser, with 500 sites."""
+    count, hubs = 250, range(12)
+    chance = random.Random(1)
+    widths = [chance.choice((40.0, 90.0, 158.0)) for _ in range(count)]
+    edges = [(n, n + 1) for n in hubs[:-1]] + [(n, chance.choice(hubs)) for n in range(12, count)]
+    found = placed(widths, edges + [tuple(chance.sample(range(count), 2)) for _ in range(30)])
+    rows = sorted(zip(found.points, widths, strict=True), key=lambda row: row[0][1])
+    for at, ((x, y), width) in enumerate(rows):
+        for (other_x, other_y), other in rows[at + 1 :]:
+            if other_y - y >= HEIGHT - 1:
+                break
+            assert abs(x - other_x) > (width + other) / 2 - 1
 
 
 def test_neighbours_are_nearer_than_strangers() -> None:
