@@ -1,8 +1,15 @@
-"""Modules are no smaller than their subject: one below the limit says here why it stands alone."""
+"""Modules have the size of their subject, and packages their place.
 
+A module below the limit says here why it stands alone.
+"""
+
+import tomllib
+
+import pytest
 from support.project.source_tree import ROOT, name, report, sources
 
 MODULE_LINES_MIN = 60
+SPARK_LINES_MAX = 6_000
 HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
     "mqdssm/events/input_files.py": "one reader of named files for command line, server and pipeline",
@@ -55,6 +62,41 @@ def test_small_modules_have_a_reason() -> None:
 def test_the_list_of_small_modules_is_true() -> None:
     stale = sorted(REASONS.keys() - small_modules().keys())
     report([f"{HERE}: remove {module} from REASONS, it is small no more" for module in stale])
+
+
+def test_the_spark_layer_is_small() -> None:
+    """What needs no Spark belongs into the pipeline (issue 18)."""
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources("mqdssm/spark"))
+    if lines > SPARK_LINES_MAX:
+        report([f"mqdssm/spark: {lines} lines, more than {SPARK_LINES_MAX}: move parts into mqdssm/pipeline"])
+
+
+@pytest.mark.parametrize(
+    ("library", "owners"),
+    [
+        ("pyspark", {"spark"}),
+        ("pandas", {"spark"}),
+        ("pyarrow", {"spark", "pipeline", "samples"}),
+        ("ldap3", {"directory", "testing"}),
+    ],
+)
+def test_each_package_has_its_contract_about_libraries(library: str, owners: set[str]) -> None:
+    """A new package cannot be forgotten in the contracts of import-linter."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = {name(path).removeprefix("mqdssm/").split("/")[0] for path in sources("mqdssm")}
+    bound = {
+        module.removeprefix("mqdssm.")
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if library in contract.get("forbidden_modules", ())
+        for module in contract["source_modules"]
+    }
+    free = {package.removesuffix(".py") for package in packages} - bound - {"__init__"}
+    report(
+        [
+            f"pyproject.toml: no contract forbids mqdssm.{package} to import {library}"
+            for package in sorted(free - owners)
+        ]
+    )
 
 
 def test_the_message_names_this_file() -> None:
