@@ -8,7 +8,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.inventory import AddOption
-from mqdssm.cli.pipeline_options import engine_of
+from mqdssm.cli.pipeline_options import engine_of, engine_words
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
@@ -40,7 +40,7 @@ def topology(
     features of the queues that the broker lacks. DIR/names.json maps all names in both directions.
     Exit code 1 if a file cannot be added. Install 'mqdssm\[pipeline]'.
     """
-    chosen = engine_of(run).arguments()
+    engine = engine_of(run)
     from mqdssm.events.durable_files import make_empty_folder
     from mqdssm.pipeline.inventory import opened
     from mqdssm.pipeline.inventory.machines.files import files_of
@@ -50,8 +50,11 @@ def topology(
     with usage_problems():  # before hours of work
         files_of(add or ())
         make_empty_folder(to)
-    with run.output.progress("reading queues", counted=False), opened(**source, **chosen) as where:
-        result = convert(where, Broker(broker.value), to, add or ())
+    with (
+        run.output.progress("reading queues", counted=False),
+        opened(**source, **engine.arguments()) as where,
+    ):
+        result = convert(where, Broker(broker.value), to, add or (), engine=engine.kind.value)
     output = run.output
     code = ExitCode.FINDINGS if result.private.problems else ExitCode.FINE
     if output.is_json:
@@ -66,7 +69,7 @@ def topology(
     for machine in result.private.incomplete:
         output.note(f"warning: {machine}: its files have counters only, idle private queues may be missing")
     counts = f"{result.queues} queues, {len(result.private.queues)} of them private"
-    output.note(f"{counts}: {', '.join(result.files)} in {to}")
+    output.note(f"{counts}: {', '.join(result.files)} in {to}, {engine_words(result.engine)}")
     return code
 
 

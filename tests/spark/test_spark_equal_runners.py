@@ -20,6 +20,7 @@ from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.report import MigrationReport
+from mqdssm.pipeline.topology.conversion import Broker, convert
 from mqdssm.pipeline.validate.rules.rule import Wrong
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.samples.forms import SampleForm
@@ -56,6 +57,19 @@ def test_an_inventory(spark, enterprise) -> None:
         assert head.pop("engine") == engine
         del head["taken"]
         found[engine] = head, records
+    assert found["local"] == found["spark"]
+
+
+def test_a_conversion(spark, enterprise, tmp_path) -> None:
+    found = {}
+    for engine in ENGINES:
+        source = {"urls": [enterprise.server.url], "access": enterprise.access}
+        with opened(**source, engine=engine) as where:
+            made = convert(where, Broker.RABBITMQ, tmp_path / engine, engine=engine)
+        assert made.engine == engine
+        files = {name: (tmp_path / engine / name).read_text() for name in made.files}
+        assert json.loads(files.pop("report.json"))["engine"] == engine
+        found[engine] = files
     assert found["local"] == found["spark"]
 
 

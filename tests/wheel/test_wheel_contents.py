@@ -6,9 +6,11 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from support.project.commands import command_of
 from support.project.source_tree import ROOT, files
-from support.project.wheels import build_wheel, run_unpacked, unpacked
+from support.project.wheels import PIPELINE_CALLS, WITHOUT_PIPELINE, build_wheel, run_unpacked, unpacked
 
+from mqdssm.cli.main import MODULES
 from mqdssm.errors import EXTRAS
 
 PIPELINE = tuple(package for package, extra in EXTRAS.items() if extra in {"pipeline", "spark"})
@@ -69,27 +71,29 @@ def test_a_cluster_is_sent_the_package_of_the_wheel(installed: Path) -> None:
     assert {"pyspark_mqdssm/__init__.py", "mqdssm/spark/source.py"} <= set(said.split())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "export --to out --url ldap://127.0.0.1:1",
-        "validate in",
-        "diff in in",
-        "inventory in",
-        "plan in --to out",
-        "apply in",
-        "migrate in --to out",
-        "demo",
-        "generate --sites 1 --machines 2 --queues 3 --format mqis --to out",
-    ],
-)
-def test_without_the_extras_commands_name_them(installed: Path, arguments: str) -> None:
+def test_each_command_is_known_to_need_the_pipeline_or_not() -> None:
+    """A new command cannot be forgotten in the tests of an installation without extras."""
+    assert PIPELINE_CALLS.keys() | WITHOUT_PIPELINE == MODULES.keys()
+    assert not PIPELINE_CALLS.keys() & WITHOUT_PIPELINE
+    told = {name for name in MODULES if "mqdssm\\[pipeline]" in (command_of(name).help or "")}
+    assert told == PIPELINE_CALLS.keys() - {"demo", "generate"}
+
+
+@pytest.mark.parametrize("command", PIPELINE_CALLS)
+def test_without_the_extras_commands_name_them(installed: Path, command: str) -> None:
     (installed / "in").mkdir(exist_ok=True)
-    code, said, problem = run_unpacked(installed, CLI, *arguments.split(), missing=PIPELINE)
+    code, said, problem = run_unpacked(installed, CLI, command, *PIPELINE_CALLS[command], missing=PIPELINE)
     assert (code, said) == (6, "")
     words = r"error: this needs the Python package \w+: pip install 'mqdssm\[pipeline\]'\n"
     assert re.fullmatch(words, problem)
     assert not (installed / "out").exists()
+
+
+@pytest.mark.parametrize("command", sorted(WITHOUT_PIPELINE))
+def test_without_the_extras_other_commands_start(installed: Path, command: str) -> None:
+    code, said, problem = run_unpacked(installed, CLI, command, "--help", missing=tuple(EXTRAS))
+    assert (code, problem) == (0, "")
+    assert "Usage:" in said
 
 
 def test_an_export_needs_neither_spark_nor_pandas(installed: Path) -> None:

@@ -8,7 +8,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from support.project.wheels import build_wheel
+from support.project.commands import command_of
+from support.project.wheels import PIPELINE_CALLS, SIZE, build_wheel
 from support.servers.samba_tools import take_ticket
 
 from mqdssm.testing import SambaDomainController
@@ -32,20 +33,7 @@ def test_empty(openldap_directory):
 def test_container(openldap_container):
     assert openldap_container.url
 """
-SIZE = ("--sites", "2", "--machines", "4", "--queues", "20")
 DEMO = ("demo", *SIZE)
-PIPELINE = (
-    ("export", "--to", "export"),
-    ("validate", "export"),
-    ("inventory", "export"),
-    ("diff", "export", "mqis"),
-    ("plan", "mqis", "--to", "plan"),
-    ("apply", "plan"),
-    ("migrate", "mqis", "--to", "plan"),
-    ("generate", "--format", "mqis", "--to", "mqis", *SIZE),
-    ("demo",),
-)
-"""Commands that need the extra pipeline."""
 
 
 def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -87,6 +75,10 @@ class Environment:
         return done.stderr
 
 
+def takes_engine(command: str) -> bool:
+    return any(parameter.name == "engine" for parameter in command_of(command).params)
+
+
 def needs(package: str, extra: str) -> str:
     return f"error: this needs the Python package {package}: pip install 'mqdssm[{extra}]'\n"
 
@@ -106,10 +98,10 @@ def test_base(wheel: Path, tmp_path: Path, openldap_server) -> None:
     made = base("mqdssm", "generate", "--format", "ldif", "--to", "ldif", *SIZE)
     assert made.returncode == 0, made.stderr
     assert base("mqdssm", "validate", "--list-rules").returncode == 0
-    for command in PIPELINE:
-        assert base.error(*command) == needs("pyarrow", "pipeline")
-        if command[0] not in {"generate", "demo"}:
-            assert base.error(*command, "--engine", "spark") == needs("pyspark", "spark")
+    for command, arguments in PIPELINE_CALLS.items():
+        assert base.error(command, *arguments) == needs("pyarrow", "pipeline")
+        if takes_engine(command):
+            assert base.error(command, *arguments, "--engine", "spark") == needs("pyspark", "spark")
     assert base.error("diff", "export", "jdbc:postgresql://127.0.0.1/mqis") == needs("pyspark", "spark")
     assert log_in(base, openldap_server, "ntlm").stderr == needs("spnego", "ad")
     assert log_in(base, openldap_server, "kerberos").stderr == needs("spnego", "kerberos")
@@ -199,9 +191,11 @@ def test_extra_pipeline(wheel: Path, tmp_path: Path) -> None:
         mqdssm("validate", "export")
         mqdssm("inventory", "export")
         mqdssm("diff", "export", server.url, **login)
-        for command in (*PIPELINE[:7], ("demo", "--spark")):
-            spark = () if "--spark" in command else ("--engine", "spark")
-            assert mqdssm(*command, *spark, code=6, **login).startswith(needs("pyspark", "spark").strip())
+        said = needs("pyspark", "spark").strip()
+        assert mqdssm("demo", "--spark", code=6, **login).startswith(said)
+        for command in filter(takes_engine, PIPELINE_CALLS):
+            asked = (command, *PIPELINE_CALLS[command], "--engine", "spark")
+            assert mqdssm(*asked, code=6, **login).startswith(said)
 
 
 def test_extra_spark(wheel: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.events.durable_files import make_empty_folder, write_atomically
+from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
 from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, markdown
 from mqdssm.pipeline.topology.model import QueueTopology, read_topology
@@ -55,6 +56,7 @@ class Conversion:
     Attributes:
         broker: the broker.
         source: where from, for people.
+        engine: that read the source.
         queues: number of queues.
         unreadable: number of queues without a readable path name, which are left out.
         private: the private queues among them, with files that could not be added.
@@ -64,6 +66,7 @@ class Conversion:
 
     broker: Broker
     source: str
+    engine: str
     queues: int
     unreadable: int
     private: PrivateQueues
@@ -75,6 +78,7 @@ class Conversion:
         return {
             "broker": self.broker.value,
             "source": self.source,
+            "engine": self.engine,
             "queues": self.queues,
             "unreadable": self.unreadable,
             "private": len(self.private.queues),
@@ -91,7 +95,12 @@ def code_of(broker: Broker) -> NameCode:
 
 
 def convert(
-    source: "ValidationSource", broker: Broker, folder: Path, added: Sequence[Path] = ()
+    source: "ValidationSource",
+    broker: Broker,
+    folder: Path,
+    added: Sequence[Path] = (),
+    *,
+    engine: str = EngineKind.LOCAL.value,
 ) -> Conversion:
     """Write the definitions for a broker, the names and the report.
 
@@ -100,6 +109,7 @@ def convert(
         broker: the broker.
         folder: new or empty.
         added: files of machines with their private queues, or folders of such files.
+        engine: that read the source.
 
     Raises:
         ConfigError: two queues would have one name, a path does not exist, or nothing can be written.
@@ -114,7 +124,7 @@ def convert(
     texts[NAMES_FILE] = _json({"broker": broker.value, "names": list(_name_rows(topology, names))})
     files = (*texts, REPORT_FILE, REPORT_PAGE)
     result = Conversion(
-        broker, topology.source, len(topology.queues), topology.unreadable, private, files, gaps
+        broker, topology.source, engine, len(topology.queues), topology.unreadable, private, files, gaps
     )
     texts[REPORT_FILE] = _json(result.document())
     facts = (

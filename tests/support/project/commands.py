@@ -19,6 +19,11 @@ def commands(command: Any = ROOT_COMMAND) -> Iterator[Any]:
         yield from commands(command.get_command(None, name))
 
 
+def command_of(name: str) -> Any:
+    """A command of the first level."""
+    return ROOT_COMMAND.get_command(None, name)
+
+
 @cache
 def options_of_all_commands() -> frozenset[str]:
     """The options of `mqdssm` and of all its commands, as ``--url``."""

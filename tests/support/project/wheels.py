@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,34 @@ from support.project.source_tree import ROOT
 
 BUILD_S: Final = 110
 RUN_S: Final = 110
+
+SIZE: Final = ("--sites", "2", "--machines", "4", "--queues", "20")
+_URL: Final = ("--url", "ldaps://127.0.0.1:1")
+PIPELINE_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "export": ("--to", "out", *_URL),
+    "validate": ("in",),
+    "inventory": ("in",),
+    "exposure": ("in",),
+    "topology": ("in", "--for", "kafka", "--to", "out"),
+    "diff": ("in", "in"),
+    "plan": ("in", "--to", "out"),
+    "apply": ("in",),
+    "migrate": ("in", "--to", "out"),
+    "sync": ("in/declared.yaml", "--to", "out", *_URL),
+    "orphans": ("--to", "out", *_URL),
+    "replace-server": ("web01", "web02", "--to", "out", *_URL),
+    "demo": (),
+    "generate": ("--format", "mqis", "--to", "out", *SIZE),
+}
+"""Commands that need the extra pipeline, with arguments."""
+WITHOUT_PIPELINE: Final = frozenset(
+    (
+        *("sandbox", "schema", "doctor", "create", "read", "list", "write", "delete", "restore", "resolve"),
+        *("rights", "compare-replicas", "watch", "decode", "discover", "discovery-server", "send", "receive"),
+        *("enterprise", "serve", "status", "support-bundle"),
+    )
+)
+"""Commands that work without it; only ``restore --from`` reads an export."""
 
 _COMMAND: Final = """
 import sys

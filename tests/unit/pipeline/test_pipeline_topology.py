@@ -365,6 +365,7 @@ def test_the_command(tmp_path, broker):
         r"^authenticated messages +1 +connections are authenticated", result.stdout, re.MULTILINE
     )
     assert "warning: 1 queues have no readable path name and are left out" in result.stderr
+    assert "engine: local" in result.stderr
     again = CliRunner().invoke(
         app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "out")]
     )
@@ -373,6 +374,7 @@ def test_the_command(tmp_path, broker):
         app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "json"), "-o", "json"]
     )
     assert json.loads(made.stdout) == json.loads((tmp_path / "json" / "report.json").read_text())
+    assert json.loads(made.stdout)["engine"] == "local"
 
 
 # -- private queues of machines
