@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from support.replication.live_servers import LiveServer
@@ -18,9 +19,10 @@ from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.status import PartitionStatus
 from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
+from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
-from mqdssm.model.seqnum import SequenceNumber
+from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap import LdapStore, Owner, foreign
 from mqdssm.tables.places import replication_server_dn
 from mqdssm.testing import OpenLdapServer
@@ -271,6 +273,38 @@ def test_a_clock_of_the_server_that_was_set_back_hides_nothing() -> None:
             assert newest < ahead, "from here the clock counts as it is"
             look(store, newest)
             assert session.get(place, ["mqisSeenChange"]).first("mqisSeenChange") == newest.encode()
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+def test_a_partial_update_of_the_owner_hides_no_change_of_another_program() -> None:
+    """Decision R204: the digest stays that of the properties before both."""
+    with OpenLdapServer(durable=False, replication=True) as server, by_hand(server) as session:
+        owner = Owner(machine_id=guid_of("PSC1"), machine_name="PSC1")
+        with LdapStore.open(options_for(server), owner=owner) as store:
+            make_site(store)
+            look(store)
+            session.modify(queue_dn(session, "Home"), {"mqisPscName": [b"PSC1"]})
+            update = DirectoryChange(
+                command=Command.UPDATE,
+                path_name=None,
+                guid_identifier=HOME,
+                partition_id=PEC_PARTITION_ID,
+                previous_seq_number=SequenceNumber(1),
+                seq_number=SequenceNumber(2),
+                purged_seq_number=MIN,
+                properties=((Propid.S_INTERVAL1, 7),),
+            )
+            applied = store.perform(ops.ApplyChanges(partition_id=PEC_PARTITION_ID, changes=(update,)))
+            assert (applied.count, applied.status) == (1, 0)
+            assert look(store)[0] == {HOME}
+            whole = replace(
+                update,
+                command=Command.SYNC,
+                seq_number=SequenceNumber(3),
+                properties=((Propid.S_PATHNAME, "Home"), (Propid.S_PSC, "PEC"), (Propid.S_INTERVAL1, 7)),
+            )
+            store.perform(ops.ApplyChanges(partition_id=PEC_PARTITION_ID, changes=(whole,)))
+            assert look(store)[0] == set()
 
 
 def make_site(store: LdapStore) -> None:

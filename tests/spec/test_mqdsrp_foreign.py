@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from support.replication.foreign_writes import make_foreign, remove_foreign, write_foreign
 from support.replication.lone_authority import OK
-from support.replication.lone_server import AWAY, Lone, replies, site
+from support.replication.lone_server import AWAY, Lone, machine, replies, sends, site
+from support.replication.lone_server import notes as lone_notes
 from support.replication.network import (
     Net,
     all_equal,
@@ -24,9 +25,10 @@ from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
 from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Properties, SyncReplyMessage
+from mqdssm.model.messages import Command, Properties, SyncReplyMessage, SyncRequestMessage
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
+from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.testing.memory_store.store import MemoryStore
 from mqdssm.testing.memory_store.tables import StoredObject
 
@@ -359,6 +361,40 @@ class TestReplica:
         net.run(LOOKS_S)
         assert row(net, "PEC", SITE1).foreign == 0
         assert all_equal(net)
+
+    @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
+    @pytest.mark.parametrize("is_known", [False, True], ids=["before a look", "after a look"])
+    def test_a_partial_update_of_the_owner_hides_nothing(self, is_known: bool) -> None:
+        """Decision R204: the update has another base, and only its own properties would be equal."""
+        server = Lone()
+        server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+        given = {"partition_id": AWAY, "from_seq_number": MIN, "sender": "Other"}
+        server.answered(machine(1, "m1", AWAY), machine(2, "m2", AWAY), **given)
+        server.answered(partition_id=AWAY, from_seq_number=SequenceNumber(2), sender="Other")
+        name = guid_of("machine m1")
+        server.store.write_foreign(name, ((Propid.QM_QUOTA, 99),))
+        if is_known:
+            server.fired("foreign")
+        fields = {
+            "guid_identifier": name,
+            "command": Command.UPDATE,
+            "previous_seq_number": SequenceNumber(2),
+        }
+        update = replace(machine(3, "m1", AWAY), properties=((Propid.QM_MACHINE_TYPE, "new"),), **fields)
+        actions = server.told(update, sender="Other")
+        if is_known:
+            (asked,) = [
+                send.message for send in sends(actions) if isinstance(send.message, SyncRequestMessage)
+            ]
+            assert (asked.partition_id, asked.from_seq_number) == (AWAY, 2)
+            given = {"partition_id": AWAY, "from_seq_number": SequenceNumber(2), "sender": "Other"}
+            server.answered(replace(machine(3, "m1", AWAY), previous_seq_number=SequenceNumber(2)), **given)
+        server.fired("foreign")
+        assert lone_notes(server.all).count(REPLICA) == 1
+        read = ops.ReadObject(object_type=ObjectType.MACHINE, identifier=name)
+        assert (dict(server.store.perform(read).properties)[Propid.QM_QUOTA] == 99) is not is_known
+        row = next(one for one in server.engine.status(server.now).partitions if one.partition_id == AWAY)
+        assert row.foreign == (not is_known)
 
     def test_an_object_without_a_number_is_told(self, net: Net) -> None:
         made = StoredObject(

@@ -90,9 +90,11 @@ def handle(
 def _may_lack_base(partition: Partition, change: DirectoryChange) -> bool:
     """Return True if a partial update may lack its base (decision R31).
 
-    The object may be older here than at the update's sender.
+    The object may be older here than at the update's sender, or another program changed it (decision R204).
     """
-    return change.command is Command.UPDATE and not partition.is_whole
+    if change.command is not Command.UPDATE:
+        return False
+    return change.guid_identifier in partition.foreign or not partition.is_whole
 
 
 def _note_gap(partition: Partition, change: DirectoryChange, last: SequenceNumber) -> None:

@@ -21,7 +21,13 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.ldap.places import StoredPlace
-from mqdssm.store.ldap.stored_entry import OBJECT_CLASS, TWIN, StoredEntry, content_digest
+from mqdssm.store.ldap.stored_entry import (
+    OBJECT_CLASS,
+    TWIN,
+    StoredEntry,
+    content_digest,
+    has_foreign_content,
+)
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView
 from mqdssm.store.rules import NAME, digest_of, kept, replicated
 from mqdssm.tables.numbering import DIGEST, Numbering
@@ -57,6 +63,7 @@ class PlannedChange:
         concern: its object; for whole objects with all properties that the object is to have.
         numbers: partition and number of the change.
         scope: scope of a deletion.
+        is_own: True for a change that this server numbers.
     """
 
     row: int
@@ -64,6 +71,7 @@ class PlannedChange:
     concern: ChangeSubject
     numbers: Numbering
     scope: Scope = Scope.ENTERPRISE
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +399,8 @@ class Planner:
             **changes_of(kind, stored_entry.entry, properties.items(), numbers),
             **self._references(kind, properties),
         }
-        changes[DIGEST] = (content_digest(stored_entry.after(changes)),)
+        if change.is_own or not has_foreign_content(stored_entry):  # else it is reported (R204)
+            changes[DIGEST] = (content_digest(stored_entry.after(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
             self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
         self._modify(change, stored_entry, changes, plan)

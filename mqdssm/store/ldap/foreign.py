@@ -29,10 +29,10 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.queuenames import name_of
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.ranges import TOMBSTONE
-from mqdssm.store.ldap.stored_entry import StoredEntry, content_digest, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, has_foreign_content, held_of, values_of
 from mqdssm.store.ldap.view import TERMS_MAX, StoreSearches
 from mqdssm.tables.ldap_results import is_full
-from mqdssm.tables.numbering import DIGEST, NUMBER
+from mqdssm.tables.numbering import NUMBER
 from mqdssm.tables.properties import OBJECT_GUID, PROPERTY_TABLES
 
 log = logging.getLogger(__name__)
@@ -181,8 +181,8 @@ class ForeignChanges:
             partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
             if number == MIN:
                 return None  # a full synchronization writes it again
-            if stored_entry.entry.get(DIGEST) in {None, (content_digest(stored_entry),)}:
-                return None  # it was numbered by an old version of this software, without a digest
+            if not has_foreign_content(stored_entry):
+                return None
         return ForeignObject(
             object_type=object_type,
             identifier=stored_entry.identifier,

@@ -170,7 +170,7 @@ class LocalChanges:
             return PlannedChange(
                 row=0, command=command, concern=concern, numbers=numbers, scope=operation.scope
             )
-        return PlannedChange(row=0, command=command, concern=concern, numbers=numbers)
+        return PlannedChange(row=0, command=command, concern=concern, numbers=numbers, is_own=True)
 
     def _apply(self, change: PlannedChange, view: DirectoryView | None) -> ObjectOutcome:
         """Make a change, with the view that was read for its checks."""

@@ -163,6 +163,18 @@ def content_digest(stored_entry: StoredEntry) -> bytes:
     return digest_of(replicated(stored_entry.type, stored_entry.identifier, values))
 
 
+def has_foreign_content(stored_entry: StoredEntry) -> bool:
+    """Return True if another program changed an object (decision R112).
+
+    The properties do not match the digest that was written with the number.
+    An object without a digest was numbered by an old version of this software.
+
+    Raises:
+        MappingError: the entry has lost its class or its GUID.
+    """
+    return stored_entry.entry.get(numbering.DIGEST) not in {None, (content_digest(stored_entry),)}
+
+
 def held_of(entry: Entry) -> StoredEntry:
     """Return an entry that was read with all its attributes.
 

@@ -364,7 +364,11 @@ class MemoryStore:
         stored_object = shelf.objects.get(identifier)
         if stored_object is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
-        self._write(self._kept.put, _updated(stored_object, change.seq_number, change.properties))
+        is_foreign = identifier in self._kept.foreign
+        updated = _updated(stored_object, change.seq_number, change.properties)
+        self._write(self._kept.put, updated)
+        if is_foreign:  # the update was of another base (decision R204)
+            self._kept.note_foreign(updated, updated.seq_number)
         return Hresult.MQ_OK
 
     def _apply_deletion(self, shelf: PartitionTable, change: DirectoryChange) -> Hresult:
