@@ -5,7 +5,8 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ from support.servers.enterprise import (
     wait_for,
 )
 from support.servers.namespaces import why_not
-from support.servers.packet_relay import lose
+from support.servers.packet_relay import PacketRelay, lose
 from support.servers.recording_clients import RecordingClient, differences
 
 from mqdssm.server.backup import back_up, restore
@@ -105,6 +106,15 @@ class Crew:
             client.stop()
 
 
+@contextmanager
+def harmed(relay: PacketRelay) -> Iterator[None]:
+    """Lose, delay and reorder packets during a block."""
+    relay.delay_s, relay.jitter_s, relay.loss = 0.01, 0.05, 0.05
+    yield
+    assert relay.overtaken
+    relay.delay_s = relay.jitter_s = relay.loss = 0
+
+
 def check_whole(servers: EnterpriseProcesses, *crews: Crew) -> None:
     """Stop the clients; all replicas become equal, and have what was acknowledged."""
     for crew in crews:
@@ -188,7 +198,9 @@ def test_a_site_is_cut_off_for_ten_minutes(tmp_path):
 def test_the_disk_of_a_psc_is_full(tmp_path):
     own = small_disk("PSC01", 1 << 20)
     with on_loopback(tmp_path, FIVE[:2], settings=QUICK, own_settings=own) as servers:
-        fill_and_mend(servers, "PSC01", Crew(servers, 2, 0.0, owners=["PEC01"]), 20)
+        crew = Crew(servers, 2, 0.0, owners=["PEC01"])
+        fill_and_mend(servers, "PSC01", crew, 20)
+        check_whole(servers, crew)
 
 
 @pytest.mark.soak
@@ -196,9 +208,13 @@ def test_the_disk_of_a_psc_is_full(tmp_path):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("full", ["PEC01", "PSC01", "BSC01"])
 def test_the_disk_of_a_server_is_full(tmp_path, full):
+    """Packets are lost, late and out of order meanwhile; the server is killed while its disk is full."""
     own = small_disk(full, 1_500_000)
-    with bad_network(tmp_path, THREE, settings=QUICK, own_settings=own) as (servers, _, _):
-        fill_and_mend(servers, full, Crew(servers, 2, 0.0), 100, pause_s=20)
+    with bad_network(tmp_path, THREE, settings=QUICK, own_settings=own) as (servers, _, relay):
+        crew = Crew(servers, 2, 0.0)
+        with harmed(relay):
+            fill_and_mend(servers, full, crew, 100, pause_s=20, number=signal.SIGKILL)
+        check_whole(servers, crew)
 
 
 def small_disk(name: str, octets: int) -> dict[str, str]:
@@ -207,17 +223,22 @@ def small_disk(name: str, octets: int) -> dict[str, str]:
 
 
 def fill_and_mend(
-    servers: EnterpriseProcesses, full: str, crew: Crew, changes: int, *, pause_s: float = 1
+    servers: EnterpriseProcesses,
+    full: str,
+    crew: Crew,
+    changes: int,
+    *,
+    pause_s: float = 1,
+    number: int = signal.SIGTERM,
 ) -> None:
-    """Fill a disk: its clients are refused; the others go on, and it has everything when there is room."""
-    wait_for("the disk is full", 300, lambda: _is_full(servers.members[full]))
+    """Fill a disk: its clients are refused, the others go on; end the server, and give it more room."""
+    wait_for("the disk is full", 600, lambda: _is_full(servers.members[full]))
     time.sleep(pause_s)
-    servers.end(full)
+    servers.end(full, number)
     config = servers.members[full].config
     config.write_text(re.sub(r"(?<=database_bytes_max = )\d+", "150_000_000", config.read_text()))
     servers.start(full)
     crew.work(changes, 300)
-    check_whole(servers, crew)
 
 
 def _is_full(member: Member) -> bool:
@@ -230,8 +251,8 @@ def _is_full(member: Member) -> bool:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("lost", ["PEC01", "PSC01", "BSC01"])
 def test_a_server_is_restored_from_an_old_backup(tmp_path, lost):
-    """Everything that it had told another server comes back."""
-    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, _):
+    """Everything that it had told another server comes back; packets are lost, late and out of order."""
+    with bad_network(tmp_path, THREE, settings=QUICK) as (servers, _, relay), harmed(relay):
         member = servers.members[lost]
         first = Crew(servers, 2, 0.05)
         first.work(100)
