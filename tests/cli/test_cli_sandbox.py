@@ -1,9 +1,18 @@
 """sandbox: a private directory that outlives the command."""
 
+import json
 import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.project.source_tree import ROOT
+
+from mqdssm.samples.entries import OBJECTS
 
 
 @pytest.fixture
@@ -14,17 +23,21 @@ def folder(alone, tmp_path):
         alone("sandbox", "stop", str(place))
 
 
-@pytest.mark.server
-def test_a_life(alone, cli, folder):
-    started = alone.json("sandbox", "start", str(folder), "--computer", "web01")
-    assert started["running"] is True
-    assert started["answers"] is True
-    login = {
+def login_of(started: Mapping[str, str]) -> dict[str, str]:
+    return {
         "MQDSSM_URL": started["url"],
         "MQDSSM_USER": started["user"],
         "MQDSSM_PASSWORD_FILE": started["password_file"],
         "MQDSSM_CA_FILE": started["ca_file"],
     }
+
+
+@pytest.mark.server
+def test_a_life(alone, cli, folder):
+    started = alone.json("sandbox", "start", str(folder), "--computer", "web01")
+    assert started["running"] is True
+    assert started["answers"] is True
+    login = login_of(started)
     site = alone.json("create", "site", "Name=Berlin", **login)["Identifier"]
     alone("create", "queue-manager", "ComputerName=web01", f"SiteIdentifierList={site}", **login)
     assert alone.json("sandbox", "status", str(folder)) == started
@@ -99,3 +112,52 @@ def test_a_root_of_ones_own(alone, folder):
     read = alone.json("read", "enterprise", "-a", "Name", "--url", started["ldapi_url"])
     assert read == {"Name": "dc=lab,dc=test"}
     assert alone.error("sandbox", "start", str(folder / "x"), "--base-dn", "o=x", code=2)
+
+
+def walk_through() -> Iterator[list[str]]:
+    """The commands that README shows on a sandbox."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## From the command line")[2]
+    for line in text.partition("```console\n")[2].partition("```")[0].splitlines():
+        if line.startswith("$ mqdssm "):
+            yield shlex.split(line)[2:]
+
+
+def validated(alone: Any, login: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
+    """Findings of `validate`, and the number of objects."""
+    result = alone("validate", "--engine", "local", "-o", "json", **login)
+    assert '"rule"' not in result.stderr  # each rule was applied
+    *findings, totals = map(json.loads, result.stdout.splitlines())
+    assert totals["engine"] == "local"
+    return findings, totals["objects"]
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_sandbox_and_the_walk_through_of_the_readme_validate_clean(alone, folder):
+    login = login_of(alone.json("sandbox", "start", str(folder)))
+    assert validated(alone, login) == ([], 1)
+    alone("sandbox", "start", str(folder), "--computer", "web01")
+    assert validated(alone, login) == ([], 2)
+    site, counts = "", []
+    for command in walk_through():
+        words = [re.sub("(?<==)[0-9a-f-]{36}", site, word) for word in command]
+        said = alone(*words, **login).stdout
+        if words[:2] == ["create", "site"]:
+            site = said.split()[-1]
+        findings, count = validated(alone, login)
+        assert findings == [], words
+        counts.append(count)
+    assert counts == [3, 4, 5, 5, 5, 5, 3]  # the queue goes with its queue manager
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_generated_enterprise_in_a_sandbox_validates_clean(alone, folder, tmp_path):
+    started = alone.json("sandbox", "start", str(folder))
+    size = ("--sites", "3", "--machines", "20", "--queues", "100", "--users", "10", "--seed", "18")
+    alone("generate", *size, "--format", "ldif", "--to", str(tmp_path / "ldif"))
+    load = ("ldapadd", "-Y", "EXTERNAL", "-Q", "-H", started["ldapi_url"], "-f")
+    subprocess.run([*load, str(tmp_path / "ldif" / OBJECTS)], check=True, capture_output=True, timeout=120)
+    findings, count = validated(alone, login_of(started))
+    assert findings == []
+    assert count > 150
