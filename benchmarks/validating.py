@@ -43,6 +43,8 @@ OWNERS: Final = 500
 """Distinct security descriptors."""
 SLICE: Final = 50_000
 """Queues that the yardstick checks; its time for all of them follows."""
+PLANTED_EVERY: Final = 10_000
+"""Queues of which one has each planted defect."""
 QUICK: Final = 20
 """By this the sizes are divided for a quick look."""
 NOW: Final = datetime(2026, 6, 1, tzinfo=UTC)
@@ -76,7 +78,7 @@ class Queue(BaseModel):
     """A queue with the rules that one row shows."""
 
     Identifier: Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$")]
-    Label: Annotated[str | None, Field(max_length=124)]
+    Label: str | None
     CreateTime: datetime
     ModifyTime: datetime
     Pathname: str
@@ -85,9 +87,26 @@ class Queue(BaseModel):
     JournalQuota: Annotated[int | None, Field(ge=0, lt=2**32)]
     BasePriority: Annotated[int | None, Field(ge=-32768, le=32767)]
     PrivacyLevel: Annotated[str | None, Field(pattern="^(None|Optional|Body)$")]
+    Transactional: bool | None
     MulticastAddress: str | None
-    Security: Annotated[bytes, Field(min_length=1, max_length=132_096)]
+    Unreadable: None
+    mSMQQueueNameExt: str | None  # noqa: N815  as the column
+    Security: Annotated[bytes, Field(min_length=1)]
     FullPath: str
+
+    @field_validator("Identifier")
+    @classmethod
+    def _guid(cls, value: str) -> str:
+        if value == _NO_GUID:
+            raise ValueError("GUID")
+        return value
+
+    @field_validator("Label")
+    @classmethod
+    def _label(cls, value: str | None) -> str | None:
+        if value and len(value) > 62 and len(value.encode("utf-16-be")) > 248:
+            raise ValueError("label")
+        return value
 
     @field_validator("Pathname")
     @classmethod
@@ -107,20 +126,33 @@ class Queue(BaseModel):
     @field_validator("FullPath")
     @classmethod
     def _place(cls, value: str) -> str:
-        if "\\0ADEL:" in value or "\\0ACNF:" in value:
+        if _RENAMED.search(value) and not _RENAMED.search(_PARENT.sub("", value, count=1)):
             raise ValueError("renamed")
         return value
 
     @model_validator(mode="after")
-    def _times(self) -> "Queue":
+    def _together(self) -> "Queue":
         if self.ModifyTime < self.CreateTime:
             raise ValueError("times")
+        if self.Transactional and self.MulticastAddress:
+            raise ValueError("transactional, with a multicast address")
+        if self.mSMQQueueNameExt is not None or (len(self.Pathname) > 64 and _HASHED.match(self.Pathname)):
+            names = (self.FullPath, self.mSMQQueueNameExt)
+            if list(examiners.queue_name(examiners.Case("queue", names, NOW))):
+                raise ValueError("name and its hash")
         return self
 
 
 _PRIVATE: Final = re.compile(r"^[^\\]+\\private\$\\", re.IGNORECASE)
 _LEGAL: Final = re.compile(r"^[^\\]+\\(?:private\$\\)?[!#-*\-./0-9:<-\[\]-\x7e]+\Z", re.IGNORECASE)
-_MULTICAST: Final = re.compile(r"^(?:22[4-9]|23[0-9])(?:\.[0-9]{1,3}){3}:[0-9]{1,5}\Z")
+_OCTET: Final = r"(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])"
+_PORT: Final = (
+    r"(?:[0-9]|[1-9][0-9]{1,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+)
+_MULTICAST: Final = re.compile(rf"^(?:22[4-9]|23[0-9])(?:\.{_OCTET}){{3}}:{_PORT}\Z")
+_NO_GUID: Final = str(uuid.UUID(int=0))
+_RENAMED: Final = re.compile(r"(?:\\0A|\n)(?:DEL|CNF):")
+_HASHED: Final = re.compile(r"^[^\\]+\\[^\\]{55}-[0-9a-f]{8}\Z")
 _PARENT: Final = re.compile(r"^(?:[^,\\]|\\.)*,")
 
 
@@ -143,7 +175,10 @@ def machines(count: int) -> pa.Table:
 
 
 def queues(first: int, count: int) -> pa.Table:
-    """Queues, of which one in 10,000 has a quota that cannot be."""
+    """Queues, two of 10,000 with a defect: a quota that cannot be, a transactional one for many.
+
+    `planted` counts them.
+    """
     rows = [
         {
             "Identifier": str(uuid.UUID(int=2**96 + number * 7919)),
@@ -153,11 +188,11 @@ def queues(first: int, count: int) -> pa.Table:
             "Type": str(uuid.UUID(int=number % 5)),
             "Pathname": f"pc{number // PER_MACHINE}\\queue{number}",
             "Journaling": number % 2 == 0,
-            "Quota": -1 if number % 10_000 == 9999 else 10_000 + number,
+            "Quota": -1 if number % PLANTED_EVERY == 9999 else 10_000 + number,
             "JournalQuota": 5000,
             "Authentication": False,
             "PrivacyLevel": "Optional",
-            "Transactional": number % 5 == 0,
+            "Transactional": number % 3 == 1 or number % PLANTED_EVERY == 4998,
             "MulticastAddress": "234.1.1.1:8001" if number % 3 == 0 else "",
             "Security": _descriptor(number),
             "BasePriority": number % 7,
@@ -172,6 +207,12 @@ def _descriptor(number: int) -> bytes:
     owner = Sid(f"S-1-5-21-1-2-3-{1000 + number % OWNERS}")
     aces = [allow(EVERYONE, QueueAccess.GENERIC_WRITE), allow(owner, QueueAccess.GENERIC_ALL)]
     return bytes(SecurityDescriptor.build(owner=owner, dacl=aces))
+
+
+def planted(count: int) -> dict[str, int]:
+    """The findings among so many queues, by rule."""
+    each = count // PLANTED_EVERY
+    return {"queue-quota-range": each, "queue-multicast-transactional": each}
 
 
 @contextmanager
@@ -218,17 +259,21 @@ def _is_wrong(row: dict[str, Any], parents: frozenset[str], judged: dict[bytes, 
     return judged[image] or _PARENT.sub("", queue.FullPath, count=1).lower() not in parents
 
 
+def parents_in(made: ValidationSource) -> frozenset[str]:
+    """The DNs that queues may stand below, in lower case."""
+    names = made.sets["queue-manager"].table(["FullPath"])["FullPath"].to_pylist()
+    return frozenset(name.lower() for name in names)
+
+
 def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has files of its own
     count = QUEUES // QUICK if quick else QUEUES
     part = min(SLICE, count)
     with source(count) as made, spark_session("mqdssm bench") as spark:
-        parents = frozenset(
-            one.lower() for one in made.sets["queue-manager"].table(["FullPath"])["FullPath"].to_pylist()
-        )
+        parents = parents_in(made)
         path = made.sets["queue"].paths[0]
 
         def theirs() -> None:
-            if by_rows(path, part, parents) != part // 10_000:
+            if by_rows(path, part, parents) != sum(planted(part).values()):
                 raise AssertionError("the yardstick found something else: this is no measurement")
 
         ours = partial(_judge, SparkRunner(spark), made, count)
@@ -240,8 +285,8 @@ def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has f
 def _judge(runner: Runner, made: ValidationSource, count: int) -> None:
     """Validate, and make sure that what was planted is found."""
     with checked(runner, made, now=NOW) as found:
-        counts = {rule.id: rule.count for rule in found.summary.rules}
-    if counts["queue-quota-range"] != count // 10_000:
+        counts = {rule.id: rule.count for rule in found.summary.rules if rule.count}
+    if counts != planted(count):
         raise AssertionError(f"{counts}: this is no measurement")
 
 
