@@ -21,6 +21,9 @@ for folder in (TESTS, TESTS.parent / ".ci"):
         sys.path.insert(0, str(folder))
 
 import conformance  # noqa: E402  found through the path above
+from support.spark.engines import engine, event_log, shared_spark, spark  # noqa: E402
+
+__all__ = ["engine", "event_log", "shared_spark", "spark"]
 
 if TYPE_CHECKING:
     from mqdssm.testing import SambaDomainController
@@ -101,10 +104,16 @@ def _place(path: Path) -> str:
     return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
 
 
+def _engine_of(item: pytest.Item) -> object:
+    """Engine that a test of both gets; None for other tests."""
+    call = getattr(item, "callspec", None)
+    return call.params.get("engine") if call is not None else None
+
+
 def _runs_without_java(item: pytest.Item) -> bool:
     """True for a test of both runners that runs with the local one: any worker may take it."""
     call = getattr(item, "callspec", None)
-    chosen = {call.params.get("runner"), call.params.get("engine")} if call is not None else ()
+    chosen = {call.params.get("runner"), _engine_of(item)} if call is not None else ()
     return "local" in chosen and "spark" not in _fixtures(item)
 
 
@@ -130,6 +139,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if place in PLACE_MARKS:
             item.add_marker(PLACE_MARKS[place])
         fixtures = _fixtures(item)
+        if place != "spark" and _engine_of(item) == "spark" and not item.get_closest_marker("both_engines"):
+            item.add_marker("soak")
         if SERVER_FIXTURES & fixtures or (place == "cli" and "server" in fixtures):
             item.add_marker("server")
         if SAMBA_FIXTURES & fixtures or SAMBA_FILE.match(item.path.name):

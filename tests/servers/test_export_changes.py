@@ -23,7 +23,7 @@ from mqdssm.pipeline.manifest import Manifest
 from mqdssm.pipeline.texts import read_csv, read_jsonl
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 READERS = {
     "parquet": lambda path, schema: pq.read_table(path, schema=schema),

@@ -22,7 +22,7 @@ from mqdssm.pipeline.ldif import record
 from mqdssm.pipeline.manifest import Manifest
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 NASTY = {
     "blank at the end ": b" blank in front",

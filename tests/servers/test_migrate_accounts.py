@@ -3,14 +3,14 @@
 from uuid import UUID
 
 import pytest
-from support.mqis.applied_plans import apply_here, connect, everything, here
+from support.mqis.applied_plans import apply_here, connect, everything
 from support.mqis.plans import plan_here, rejects_of, write_rows
 
 import mqdssm
 from mqdssm.pipeline.migrate.verification import VerifyTask
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 PARIS = "11111111-0000-4000-8000-000000000001"
 WEB01 = "22222222-0000-4000-8000-000000000001"
@@ -53,13 +53,12 @@ def test_what_no_journal_tells_of_is_lost(server, source, tmp_path, journals, wo
     """As if a disk had forgotten it: all was tried, so each row has to be somewhere."""
     plan_here(server, source, tmp_path / "plan")
 
-    def forgetful(work, pieces):
+    def forget(work):
         if isinstance(work, VerifyTask):
             for path in (tmp_path / "plan" / "journal").glob(f"{journals}.jsonl"):
                 path.unlink()
-        return here(work, pieces)
 
-    report = apply_here(server, tmp_path / "plan", do=forgetful)
+    report = apply_here(server, tmp_path / "plan", before=forget)
     assert [one.reason for one in report.lost] == [words] * count
     assert not report.is_fine
     assert report.last_line == f"4 read, {4 - count} written, 0 equal, 0 rejected, {count} lost"
@@ -73,13 +72,12 @@ def test_references_that_were_not_tried_any_more_are_left(server, source, tmp_pa
         "cn=web01,", "cn=q,cn=msmq,cn=web01,", 1
     )
 
-    def at_last(work, pieces):
+    def at_last(work):
         if work.parts[0].startswith("operations/3-children/"):
             with connect(server) as directory:
                 directory.session.add(in_the_way, {"objectClass": (b"container",)})
-        return here(work, pieces)
 
-    report = apply_here(server, tmp_path / "plan", do=at_last, max_errors=0)
+    report = apply_here(server, tmp_path / "plan", before=at_last, max_errors=0)
     assert report.stopped is not None
     assert (report.tables["Queue"].rejected, report.tables["Queue"].left) == (1, 0)
     # both are there, but one lacks what it refers to, the other its settings

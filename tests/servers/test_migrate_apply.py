@@ -11,12 +11,12 @@ from support.mqis.applied_plans import (
     apply_here,
     connect,
     everything,
-    here,
     operations_in,
     sample_plan,
     undo,
 )
 from support.servers.bad_places import small_disk
+from support.spark import LOCAL_ENGINE
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.apply_journal import JournalLine
@@ -24,6 +24,8 @@ from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.testing.openldap import OpenLdapServer
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.fixture
@@ -75,6 +77,7 @@ def fresh(planned, tmp_path):
     assert everything(server) == before
 
 
+@LOCAL_ENGINE
 def test_a_run_that_breaks_off_goes_on(fresh):
     server, folder = fresh
     applied = []
@@ -112,6 +115,7 @@ def test_what_the_journal_does_not_know_is_found_equal(fresh):
     assert everything(server) == after
 
 
+@LOCAL_ENGINE
 def test_tasks_that_are_done_three_times(fresh):
     """As Spark's retries and speculation do: every file is applied again after it was written."""
     server, folder = fresh
@@ -125,6 +129,7 @@ def test_tasks_that_are_done_three_times(fresh):
     assert report.is_fine
 
 
+@LOCAL_ENGINE
 def test_tasks_that_run_twice_at_the_same_time(fresh):
     """As Spark's speculation does: another attempt at the same file begins while the first one is at it."""
     server, folder = fresh
@@ -236,14 +241,13 @@ def test_errors_beyond_the_bound_are_those_that_were_under_way(server, tmp_path,
     _, folder = sample_plan(server, tmp_path, sites=2, machines=4, queues=150, users=0)
     queues = [one for one in operations_in(folder) if one.type == "queue"]
 
-    def spoilt(work, count):  # when the machines are there something takes the names of all queues
+    def spoil(work):  # when the machines are there something takes the names of all queues
         if work.parts[0].startswith("operations/3-children/") and not work.stage:
             with connect(server) as directory:
                 for one in queues:
                     directory.session.add(one.dn, {"objectClass": (b"container",)})
-        return here(work, count)
 
-    report = apply_here(server, folder, do=spoilt, max_errors=most, transactions=transactions)
+    report = apply_here(server, folder, before=spoil, max_errors=most, transactions=transactions)
     assert report.stopped == f"more than {most} errors (--max-errors)"
     one = report.tables["Queue"]
     assert most < one.rejected <= most + 2 * max(16, most)
@@ -257,6 +261,7 @@ def test_errors_beyond_the_bound_are_those_that_were_under_way(server, tmp_path,
     assert apply_here(server, folder).is_fine
 
 
+@LOCAL_ENGINE
 def test_a_plan_for_another_directory_or_with_other_files_is_refused(planned, fresh, tmp_path):
     server, folder = fresh
     with (
@@ -284,6 +289,7 @@ def test_a_plan_for_another_directory_or_with_other_files_is_refused(planned, fr
     assert apply_here(server, folder).is_fine
 
 
+@LOCAL_ENGINE
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_fifty_thousand_objects(server, tmp_path):

@@ -13,7 +13,7 @@ import mqdssm
 from mqdssm.pipeline.migrate.ldif import write_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 PARIS = "11111111-0000-4000-8000-000000000001"
 OSLO = "11111111-0000-4000-8000-000000000002"

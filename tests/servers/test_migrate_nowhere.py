@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 from support.mqis.plans import lines_of, operations_of, plan_here, rejects_of
+from support.spark import LOCAL_ENGINE
+from support.spark.engines import chosen_engine
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
@@ -17,12 +19,16 @@ from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 ROOT = "dc=example,dc=com"
 SAMPLE = EnterprisePlan(sites=3, machines=12, queues=60, users=2, seed=1, root=ROOT)
 
 
 def planned(source, to, *, profile="openldap", **asked) -> MigrationPlan:
-    return plan_for_ldif(PlanRequest(source=str(source), **asked), ROOT, to, profile=profile, engine="local")
+    return plan_for_ldif(
+        PlanRequest(source=str(source), **asked), ROOT, to, profile=profile, engine=chosen_engine()
+    )
 
 
 @pytest.fixture
@@ -71,6 +77,7 @@ def test_what_only_a_directory_knows_is_refused_by_the_same_rules(source, tmp_pa
         refuse(plan, ApplyOptions())
 
 
+@LOCAL_ENGINE
 @pytest.mark.parametrize(
     ("root", "profile", "words"),
     [

@@ -32,7 +32,7 @@ from mqdssm.tables.ldif import base_tree_entries, entry_ldif
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 PARIS = "11111111-0000-4000-8000-000000000001"
 OSLO = "11111111-0000-4000-8000-000000000002"

@@ -7,11 +7,12 @@ import pytest
 from support.mqis.applied_plans import apply_here, connect, everything
 from support.mqis.plans import lines_of, plan_here, rejects_of, write_rows
 from support.servers.plain_ldap import PlainLdap
+from support.spark import LOCAL_ENGINE
 
 import mqdssm
 from mqdssm.testing.openldap import OpenLdapServer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 PARIS = "11111111-0000-4000-8000-000000000001"
 OSLO = "11111111-0000-4000-8000-000000000002"
@@ -197,6 +198,7 @@ def test_machines_that_are_one_to_the_server_are_duplicates(server, tmp_path, on
     assert (plan.tables["Machine"].rejected, plan.tables["Queue"].rejected) == (2, 2)
 
 
+@LOCAL_ENGINE
 def test_the_keys_of_names_are_those_of_slapd(server):
     """Each pair is one name to slapd where it is one key to us, and only there."""
     pairs = [pair.values for pair in NAMES]

@@ -25,7 +25,7 @@ from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("engine")]
 
 PARIS = UUID("11111111-0000-4000-8000-000000000001")
 OSLO = UUID("11111111-0000-4000-8000-000000000002")

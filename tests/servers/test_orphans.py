@@ -67,6 +67,7 @@ def test_what_depends_on_them_is_named(world: OrphanWorld, planted: Planted) -> 
     assert manager.dependents[1].lower() == str(live).lower()
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_plan_removes_them_and_undo_brings_them_back(
     world: OrphanWorld, planted: Planted, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_what_was_changed_lately_has_to_wait(world: OrphanWorld, planted: Plante
     }
 
 
+@pytest.mark.usefixtures("engine")
 def test_what_was_changed_since_is_refused_alone(
     world: OrphanWorld, planted: Planted, tmp_path: Path
 ) -> None:
@@ -364,6 +366,7 @@ def test_what_is_in_use_is_never_removable_by_hiding(tmp_path: Path, rule: str, 
             assert any(words in one.obstacle for one in listing.orphans)
 
 
+@pytest.mark.usefixtures("engine")
 def test_an_interrupted_plan_goes_on(world: OrphanWorld, planted: Planted, tmp_path: Path) -> None:
     """It is stopped by an object that was changed; what is left is searched again."""
     world.find(tmp_path / "plan")

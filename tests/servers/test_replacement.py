@@ -37,6 +37,7 @@ def check_undone(world: OldServer, before: Entries) -> None:
             assert name in ignored or after[dn].get(name) == attributes.get(name), (dn, name)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.spec("MS-MQDSSM 2.2.1")
 def test_guids_stay_and_names_follow(world: OldServer, tmp_path: Path) -> None:
     before = world.entries()

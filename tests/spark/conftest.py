@@ -19,70 +19,7 @@ from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from mqdssm.events.facade import Directory
-
-MEMORY = "2g"
-"""Of Java's heap: the widest plans take 0.4 GB at a time, and what hundreds of tests leave adds up."""
-
-
-@pytest.fixture(scope="session")
-def event_log(tmp_path_factory) -> Path:
-    """The folder where Spark writes down every plan and option: where a secret would show."""
-    return tmp_path_factory.mktemp("events")
-
-
-class Shared:
-    """The one session of all tests, and another one when its Java has died: that is the fault of one test."""
-
-    def __init__(self, conf: dict[str, str]) -> None:
-        self._conf = conf
-        self._stack = ExitStack()
-        self._session: SparkSession | None = None
-
-    def session(self) -> "SparkSession":
-        from mqdssm.spark.gateway import is_java_gone
-        from mqdssm.spark.session import spark_session
-
-        if self._session is None or self._session.sparkContext._jsc is None or is_java_gone():
-            self.stop()
-            self._session = self._stack.enter_context(
-                spark_session("mqdssm tests", cores=2, memory=MEMORY, brief=True, conf=self._conf)
-            )
-        return self._session
-
-    def stop(self) -> None:
-        self._stack.close()
-
-
-@pytest.fixture(scope="session")
-def shared_spark(event_log: Path) -> Iterator[Shared]:
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
-        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": event_log.as_uri(),
-    }
-    shared = Shared(settings)
-    yield shared
-    shared.stop()
-
-
-@pytest.fixture
-def spark(shared_spark: Shared) -> "SparkSession":
-    """The session that `export` and `validate` join when a test calls them."""
-    return shared_spark.session()
-
-
-@pytest.fixture(params=["local", "spark"])
-def engine(request) -> str:
-    """Each of the engines, for ``--engine``."""
-    if request.param == "spark":
-        request.getfixturevalue("spark")
-    return str(request.param)
 
 
 @pytest.fixture(params=["local", "spark"])

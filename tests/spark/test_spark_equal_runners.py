@@ -3,26 +3,29 @@
 import json
 import shutil
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import NAMESPACE_OID, uuid5
 
 import pytest
-from support.mqis.applied_plans import Entries, everything, operations_in
+from support.mqis.applied_plans import Entries, connect, everything, operations_in
 from support.mqis.plans import lines_of
 from support.spark.exports import access_to
 
+import mqdssm
 from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.inventory import Inventory, json_lines, opened
-from mqdssm.pipeline.migrate.applying import apply_plan
+from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
 from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.pipeline.topology.conversion import Broker, convert
 from mqdssm.pipeline.validate.rules.rule import Wrong
 from mqdssm.pipeline.validate.run import validation
+from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -138,30 +141,71 @@ def test_a_comparison(spark, tables) -> None:
     assert found["local"] == found["spark"]
 
 
-def migrated(source: Path, folder: Path, engine: str) -> tuple[MigrationPlan, MigrationReport, Entries]:
-    """Plan and apply into an empty directory: the plan, the report, and all entries."""
-    with OpenLdapServer(durable=False) as server:
-        of_base_tree = everything(server)
+SAMPLE = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1)
+
+
+def live_in(directory: mqdssm.Directory) -> None:
+    """Make what somebody has before a migration: a differing object, a collision, and what is left over."""
+    site, other = (elements.site(SAMPLE, number) for number in range(2))
+    directory.create(mqdssm.Site(name=site.name, identifier=site.identifier, foreign_site=True))
+    directory.create(mqdssm.Site(name=other.name, identifier=uuid5(NAMESPACE_OID, "another one")))
+    old = directory.create(mqdssm.Site(name="Old", identifier=uuid5(NAMESPACE_OID, "old")))
+    computer = directory.session.naming.root.child("CN", "Computers").child("CN", "old")
+    directory.session.add(computer, {"objectClass": [b"computer"], "sAMAccountName": [b"old$"]})
+    directory.create(
+        mqdssm.QueueManager(
+            computer_name="old", identifier=uuid5(NAMESPACE_OID, "machine"), site_identifier_list=[old]
+        )
+    )
+    directory.create(mqdssm.Queue(pathname=r"old\q", identifier=uuid5(NAMESPACE_OID, "queue")))
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What a migration by one engine gives, in a directory that was lived in.
+
+    Attributes:
+        plan: the plan.
+        stopped: the report when an object that somebody made meanwhile had stopped it.
+        report: the report of a second application, with any number of errors.
+        entries: all entries in the end.
+    """
+
+    plan: MigrationPlan
+    stopped: MigrationReport
+    report: MigrationReport
+    entries: Entries
+
+
+def migrated(source: Path, folder: Path, engine: str) -> Migrated:
+    with OpenLdapServer(durable=False) as server, connect(server) as directory:
         login = {"urls": server.url, **access_to(server)}
-        asked = PlanRequest(source=str(source), create_computers=True)
+        of_base_tree = everything(server)
+        live_in(directory)
+        asked = PlanRequest(source=str(source), create_computers=True, on_conflict="update", allow_deletes=9)
         plan = plan_migration(asked, to=folder, engine=engine, **login)
+        meanwhile = next(one for one in operations_in(folder) if one.role == "computer")
+        directory.session.add(meanwhile.dn, {"objectClass": (b"container",)})
+        stopped = apply_plan(folder, options=ApplyOptions(max_errors=0), engine=engine, **login)
         report = apply_plan(folder, engine=engine, **login)
         entries = everything(server)
     for dn in of_base_tree:
         del entries[dn]["objectguid"]  # each server has its own
-    return plan, report, entries
+    return Migrated(plan, stopped, report, entries)
 
 
 def test_a_migration(spark, tmp_path) -> None:
     source = tmp_path / "mqis"
-    sample = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1)
-    generate(sample, source, SampleForm.MQIS, faults=True)
-    plans, reports, entries = zip(
-        *(migrated(source, tmp_path / engine, engine) for engine in ENGINES), strict=True
-    )
-    assert plans[0].total == plans[1].total
-    assert plans[0].tables == plans[1].tables
+    generate(SAMPLE, source, SampleForm.MQIS, faults=True)
+    found = [migrated(source, tmp_path / engine, engine) for engine in ENGINES]
     local, on_spark = (tmp_path / engine for engine in ENGINES)
+    plans = [
+        one.plan.model_dump(include={"tables", "operations", "deletes", "refused", "notes"}) for one in found
+    ]
+    assert plans[0] == plans[1]
+    assert plans[0]["deletes"] == {"Queue": 1, "Machine": 1}
+    sites = found[0].plan.tables["Site"]
+    assert (sites.modify, sites.conflicts) == (2, 2)  # the one that differs, and the collision
     operations = [
         [replace(one, before={}) for one in operations_in(each)]  # GUIDs of the base tree
         for each in (local, on_spark)
@@ -171,7 +215,9 @@ def test_a_migration(spark, tmp_path) -> None:
         {path.name: lines_of(path) for path in each.glob("rejects/*.jsonl")} for each in (local, on_spark)
     ]
     assert rejects[0] == rejects[1] != {}
-    assert tuple(report.engine for report in reports) == ENGINES
     own = {"server", "started", "ended", "engine"}
-    assert reports[0].model_dump(exclude=own) == reports[1].model_dump(exclude=own)
-    assert entries[0] == entries[1]
+    for reports in zip(*((one.stopped, one.report) for one in found), strict=True):
+        assert tuple(report.engine for report in reports) == ENGINES
+        assert reports[0].model_dump(exclude=own) == reports[1].model_dump(exclude=own)
+    assert found[0].stopped.total["left"] > 0 == found[0].report.total["left"]
+    assert found[0].entries == found[1].entries

@@ -1,7 +1,6 @@
 """The runner on Spark: the same jobs as the local one, with the same answers."""
 
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -17,15 +16,12 @@ from mqdssm.pipeline.runner import Results, Stopped, StopRequest, WorkerFailed, 
 from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
 
-TESTS = Path(__file__).parents[1]
 pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture
-def runner(spark, tmp_path_factory):
-    """A runner on Spark, whose Python workers can import `support`, too."""
-    archive = tmp_path_factory.mktemp("support") / "support"
-    spark.sparkContext.addPyFile(shutil.make_archive(str(archive), "zip", TESTS, "support"))
+def runner(spark):
+    """A runner on Spark."""
     return SparkRunner(spark)
 
 

@@ -1,4 +1,4 @@
-"""Applying plans without Java: what workers do, done in this process; and the directory before and after."""
+"""Applying plans by the engine of the test, the local one in this process; the directory before and after."""
 
 import shutil
 import subprocess
@@ -16,30 +16,17 @@ from mqdssm.pipeline.migrate.applying import Applying, ApplyOptions, check_targe
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOperation
 from mqdssm.pipeline.migrate.report import MigrationReport
-from mqdssm.pipeline.runner import Calls, Job, StopRequest
+from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.samples import elements
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
-from support.mqis.plans import operations_of, plan_here
+from support.mqis.plans import access_for, operations_of, plan_here
+from support.spark.engines import chosen_runner
 
 SAMPLE = {"sites": 3, "machines": 12, "queues": 60, "users": 3, "seed": 1}
 Entries = dict[str, dict[str, list[bytes]]]
-
-
-def access_for(server: Any, folder: Path) -> DirectoryAccess:
-    """How workers get in: with the password in a file."""
-    file = folder / "password-of-tests"
-    file.write_text(server.password)
-    return DirectoryAccess(
-        urls=(server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file
-    )
-
-
-def here(work: Callable[[int, StopRequest], Any], count: int) -> list[Any]:
-    """Do the pieces of work one after the other."""
-    return [work(number, StopRequest()) for number in range(count)]
 
 
 class Doing(LocalRunner):
@@ -54,24 +41,51 @@ class Doing(LocalRunner):
         return self._do(job.work.do, len(job.names))
 
 
+class Preceded:
+    """A runner that tells a function of a test what it is about to do."""
+
+    def __init__(self, runner: Runner, tell: Callable[[Any], None]) -> None:
+        self._runner, self._tell = runner, tell
+        self.concurrency = runner.concurrency
+
+    def run(self, job: Job, **more: Any) -> list[Any]:
+        assert isinstance(job.work, Calls)
+        self._tell(job.work.do)
+        return self._runner.run(job, **more)
+
+
 def apply_here(
     server: Any,
     folder: Path,
     access: DirectoryAccess | None = None,
     *,
-    do: Any = here,
+    do: Any = None,
+    before: Any = None,
     watch: Any = None,
     **options: Any,
 ) -> MigrationReport:
-    """Apply a plan as `apply_plan` does."""
+    """Apply a plan as `apply_plan` does.
+
+    Args:
+        server: where.
+        folder: of the plan.
+        access: of the workers.
+        do: does all pieces of a job, in this process whatever the engine.
+        before: is called with the work of each job before it is done.
+        watch: is told how far it is.
+        **options: of `ApplyOptions`.
+    """
     plan, chosen = MigrationPlan.load(folder), ApplyOptions(**options)
     refuse(plan, chosen)
     check_files(folder, [file for level in plan.levels for file in level.files])
     check_operations(plan, folder, chosen.allow_deletes)
     access = access or access_for(server, folder)
+    runner: Runner = chosen_runner() if do is None else Doing(do)
+    if before is not None:
+        runner = Preceded(runner, before)
     with access.connect(read_only=False) as directory:
         check_target(plan, directory.session)
-        return Applying(plan, chosen, access, folder, directory.session, Doing(do), watch).run()
+        return Applying(plan, chosen, access, folder, directory.session, runner, watch).run()
 
 
 def operations_in(folder: Path) -> list[PlanOperation]:

@@ -1,25 +1,38 @@
-"""Plans of migrations without Java: what workers do, done in this process; and carrying them out."""
+"""Plans of migrations, made by the engine of the test, and carried out; the local one needs no process."""
 
 import json
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import mqdssm
 from mqdssm.directory.session import Session
-from mqdssm.pipeline.local import LocalRunner
+from mqdssm.pipeline.access import DirectoryAccess
+from mqdssm.pipeline.migrate import planning
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanAction, PlanOperation, read_operations
 from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
 from mqdssm.pipeline.migrate.target import resolved
+from mqdssm.pipeline.runner import Runner
 from mqdssm.testing.openldap import OpenLdapServer
+from support.spark.engines import chosen_engine, chosen_runner
 from support.spark.exports import access_to
 
 
+def access_for(server: Any, folder: Path) -> DirectoryAccess:
+    """How workers get in: with the password in a file."""
+    file = folder / "password-of-tests"
+    file.write_text(server.password)
+    return DirectoryAccess(
+        urls=(server.url,), user=server.user, password_file=str(file), ca_file=server.ca_file
+    )
+
+
 def plan_here(
-    server: OpenLdapServer, source: Path, to: Path, *, runner: LocalRunner | None = None, **asked: Any
+    server: OpenLdapServer, source: Path, to: Path, *, runner: Runner | None = None, **asked: Any
 ) -> MigrationPlan:
-    """Plan as `plan_migration` does, in this process and with one session."""
+    """Plan as `plan_migration` does; the local engine in this process and with one session."""
     wanted = MigrationSource.of(PlanRequest(source=str(source), **asked))
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         session = directory.session
@@ -27,8 +40,10 @@ def plan_here(
         def enter() -> AbstractContextManager[Session]:
             return nullcontext(session)
 
-        planning = Planning(wanted, prepared(to), session, runner or LocalRunner(1), enter)
-        return planning.run(resolved(session, wanted.sids))
+        if chosen_engine() == "spark":
+            enter = partial(planning._directory_session, access_for(server, to.parent))
+        run = Planning(wanted, prepared(to), session, runner or chosen_runner(), enter)
+        return run.run(resolved(session, wanted.sids))
 
 
 def operations_of(plan: MigrationPlan, folder: Path) -> list[PlanOperation]:

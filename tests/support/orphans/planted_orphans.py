@@ -13,6 +13,7 @@ from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.orphan_plan import OrphanResult, find_orphans
 from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.tables import compute, places
+from support.spark.engines import chosen_engine
 
 Entries = Mapping[str, Mapping[str, Sequence[bytes]]]
 
@@ -125,7 +126,7 @@ class OrphanWorld:
 
     def apply(self, folder: Path, allow: int | None = None, **options: Any) -> MigrationReport:
         chosen = ApplyOptions(allow_deletes=allow, **options)
-        return apply_plan(folder, self.url, chosen, engine="local", **self.login)
+        return apply_plan(folder, self.url, chosen, engine=chosen_engine(), **self.login)
 
     def entries(self) -> dict[str, dict[str, list[bytes]]]:
         """All entries, with what a client can write."""

@@ -15,6 +15,7 @@ from mqdssm.pipeline.migrate.report import MigrationReport
 from mqdssm.pipeline.replacement import Replacement, replace_server
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
+from support.spark.engines import chosen_engine
 
 Entries = Mapping[str, Mapping[str, Sequence[bytes]]]
 VOLATILE = frozenset({"whenchanged", "whencreated", "usnchanged", "usncreated", "dscorepropagationdata"})
@@ -125,7 +126,7 @@ class OldServer:
         return replace_server(old or self.old, new or self.new, self.url, to, **asked, **self.login)
 
     def apply(self, plan: Path) -> MigrationReport:
-        return apply_plan(plan, self.url, engine="local", **self.login)
+        return apply_plan(plan, self.url, engine=chosen_engine(), **self.login)
 
     def manager(self, computer: str) -> mqdssm.QueueManager:
         with self.connect() as directory:

@@ -1,20 +1,29 @@
-"""Exports by the local engine, which does little work in this process: seams, and how to break them off."""
+"""Exports by the engine of the test; the local one does little work in this process: seams, breaking off."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.errors import MqdssmError
 from mqdssm.pipeline.export import run as export_module
+from mqdssm.pipeline.export.worker import ItemJournal
+from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
+from mqdssm.pipeline.runner import Job, Piece, StopRequest, Work
+from support.spark.engines import chosen_engine
 
-export_here = partial(export_module.export, engine="local")
-"""Exports without Spark, also where another test of this process has a session."""
+
+def export_here(*args: Any, **more: Any) -> Manifest:
+    """Export with the engine of the test: without Spark also where another test has a session."""
+    return export_module.export(*args, engine=chosen_engine(), **more)
 
 
 def after_reading(monkeypatch, step: Callable[[], Any]) -> None:
@@ -38,21 +47,53 @@ def contents(folder: Path, manifest: Manifest, name: str) -> bytes:
     return b"".join((folder / one.path).read_bytes() for one in manifest.types[name].files)
 
 
-def breaks_after(monkeypatch, count: int, error: Exception | None = None) -> None:
-    """Make the work break off after some files."""
-    from mqdssm.pipeline.export import worker as export_worker
+@dataclass(frozen=True)
+class Around:
+    """Work that is done within a context, which each worker enters."""
 
-    real = export_worker.ItemJournal.add
-    left = [count]
+    work: Work
+    context: Callable[[], AbstractContextManager[Any]]
 
-    def add(self, finished) -> None:
+    @contextmanager
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
+        with self.context(), self.work.open(stop) as piece:
+            yield piece
+
+
+def around_next_work(monkeypatch, context: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Do the next job of the test's engine within a context that each worker enters."""
+    runner: Any = LocalRunner
+    if chosen_engine() == "spark":
+        from mqdssm.spark.runner import SparkRunner
+
+        runner = SparkRunner
+    real = runner.run
+
+    def run(self: Any, job: Job, **more: Any) -> list[Any]:
+        monkeypatch.setattr(runner, "run", real)
+        found: list[Any] = real(self, replace(job, work=Around(job.work, context)), **more)
+        return found
+
+    monkeypatch.setattr(runner, "run", run)
+
+
+def breaks_after(monkeypatch, count: int) -> None:
+    """Make the next export break off when a worker has written some files."""
+    around_next_work(monkeypatch, partial(_breaking, count))
+
+
+@contextmanager
+def _breaking(count: int) -> Iterator[None]:
+    real, left = ItemJournal.add, [count]
+
+    def add(self: ItemJournal, finished: Any) -> None:
         real(self, finished)
         left[0] -= 1
         if left[0] == 0:
-            monkeypatch.setattr(export_worker.ItemJournal, "add", real)
-            raise error or MqdssmError("broken off")
+            raise MqdssmError("broken off")
 
-    monkeypatch.setattr(export_worker.ItemJournal, "add", add)
+    with patch.object(ItemJournal, "add", add):
+        yield
 
 
 def write_export(folder: Path, tables: Mapping[str, pa.Table], *, group_rows: int = 10_000) -> None:
