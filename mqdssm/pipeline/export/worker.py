@@ -1,10 +1,11 @@
 """Work of an export in a worker: read a work item and write its files."""
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,24 @@ LOCK_WAIT_S: Final = 30.0
 LOST_WAIT_S: Final = 180.0
 """Seconds to wait for a lock on a cluster. NFS releases locks of a lost machine after 90 s."""
 PROGRESS_S: Final = 0.3
+_STRICT: Final = 0o077
+
+
+def current_umask() -> int:
+    """Return the umask of this process, which can only be read by setting one."""
+    umask = os.umask(_STRICT)
+    os.umask(umask)
+    return umask
+
+
+@contextlib.contextmanager
+def umask_set(umask: int) -> Iterator[None]:
+    """Set the umask of this process until the context ends."""
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +70,7 @@ class ExportTask:
         witness: file that all machines of a cluster must see; None: no cluster.
         controller: dsServiceName of the domain controller to read, as one URL may lead to several; empty for
             other servers.
+        umask: of the program, for the files; workers of Spark may have another one.
     """
 
     access: DirectoryAccess
@@ -58,6 +78,7 @@ class ExportTask:
     plan: ExportPlan
     witness: WitnessFile | None = None
     controller: str = ""
+    umask: int = field(default_factory=current_umask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +99,7 @@ class ExportWork:
 
         The first work item opens the connection, and fails if it cannot be opened.
         """
-        with WorkerConnection(self.task.access) as connection:
+        with umask_set(self.task.umask), WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
     def _export(self, number: int, stop: StopRequest, connection: "WorkerConnection") -> None:
