@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -416,8 +417,9 @@ def find_java() -> Path:
     return java
 
 
+@cache
 def java_major(java: Path) -> int:
-    """Return the major version of a Java.
+    """Return the major version of a Java, which is asked once.
 
     Raises:
         ConfigError: it does not run, or its answer holds no version.
