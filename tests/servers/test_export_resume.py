@@ -26,7 +26,6 @@ from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryEr
 from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.export import load_order, objects
 from mqdssm.pipeline.export import run as export_module
-from mqdssm.pipeline.export import worker as export_worker
 from mqdssm.pipeline.export.journal import WORK_NAME, ExportPlan
 from mqdssm.pipeline.export.run import Progress
 from mqdssm.pipeline.export.worker import STOP_NAME, as_config_error
