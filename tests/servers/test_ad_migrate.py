@@ -7,6 +7,7 @@ import pytest
 from support.mqis.applied_plans import apply_here, connect
 from support.mqis.guid_map import read_guid_map
 from support.mqis.plans import plan_here
+from support.servers.name_pairs import PAIRS, are_one
 from support.servers.samba_tools import SambaTools
 
 import mqdssm
@@ -105,3 +106,22 @@ def test_what_is_read_back_depends_on_the_objects_of_the_plan(domain, tmp_path):
 def test_five_thousand_objects(domain, tmp_path):
     sample, report = migrated(domain, tmp_path, sites=3, machines=200, queues=4_800)
     check(domain, tmp_path, sample, report)
+
+
+STRICTER = {
+    *("case beyond the first plane", "title case", "long s", "no-break space", "NFC and NFD", "ligature"),
+    *("full width", "half width", "Kelvin", "Ångström", "micro", "fraction", "circled digit"),
+}
+"""Pairs that Samba stores as two, and a plan takes for one: Windows ignores width and composition."""
+
+
+def test_names_that_are_one_to_the_domain_have_one_key(domain):
+    """What were planned as two, and stored as one, would lose an object (decision M132)."""
+    with connect(domain) as directory:
+        session = directory.session
+        key = session.profile.name_key
+        stored = {title: are_one(session, number, pair) for number, (title, pair) in enumerate(PAIRS.items())}
+        planned = {title: key(pair[0]) == key(pair[1]) for title, pair in PAIRS.items()}
+    assert [title for title in PAIRS if stored[title] and not planned[title]] == []
+    assert {title for title in PAIRS if planned[title] and not stored[title]} == STRICTER
+    assert sum(stored.values()) > 8

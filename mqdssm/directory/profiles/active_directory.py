@@ -20,7 +20,7 @@ from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
 from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.errors import DirectoryError, GenericDirectoryError, ObjectNotFound
-from mqdssm.model.dn import DN
+from mqdssm.model.dn import DN, fold_case
 from mqdssm.tables import rights
 from mqdssm.tables.access import KINDS, flags_of_parts, from_directory, to_directory
 from mqdssm.tables.schema import ORIGINAL_GUID_CLASSES
@@ -104,6 +104,10 @@ class ActiveDirectory(Profile):
         naming_hint="may this user read the root DSE?",
         descriptor_hint=f"grant {rights.READ.name} on it: every object has a descriptor",
     )
+
+    def name_key(self, name: str) -> str:  # noqa: D102  see Profile
+        # letters that NFKC gives may be capitals; a final sigma is a sigma (decision M132)
+        return fold_case(fold_case(name)).replace("\u03c2", "\u03c3")
 
     def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
