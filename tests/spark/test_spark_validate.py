@@ -303,13 +303,14 @@ def test_no_object_at_all(runner, tmp_path) -> None:
 def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch) -> None:
     from mqdssm.pipeline.validate import worker
 
-    monkeypatch.setattr(worker, "REPEATED_ROWS_MAX", 1)
+    monkeypatch.setattr(worker, "REPEATED_ROWS_MAX", 3)
     monkeypatch.setattr(worker, "TARGET_ROWS_MAX", 1)
     where = source(tmp_path, tables(broken()))
     rules = [rule for rule in RULES if isinstance(rule, Repeated | MissingReference)]
     for rule in rules:
         assert isinstance(rule, MissingReference) or not can(rule, rule.types, where.sets)
     found = found_by(SparkRunner(spark), where, rules)
+    assert found_by(LocalRunner(1), where, rules) == found  # in parts
     monkeypatch.undo()
     assert found_by(LocalRunner(1), where, rules) == found != []
 

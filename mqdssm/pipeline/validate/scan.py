@@ -7,8 +7,9 @@ whole batch at once; only rows with findings are processed singly.
 Search for values that only one object may have, with Arrow: the key's columns are read up to twice.
 
 The first reading counts the values; usually all are different, and that is all. The second reading, only if
-some are repeated, finds their objects. All values of a rule are in memory meanwhile, so that beyond a number
-of objects Spark does it instead, which can spill to disk (`mqdssm.pipeline.validate.worker`).
+some are repeated, finds their objects. Values are in memory meanwhile, up to a number: more are counted in
+several parts, each of which reads the columns anew. Spark, where it is the engine, counts as many by SQL
+(`mqdssm.pipeline.validate.worker`).
 """
 
 import re
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ import pyarrow.compute as pc
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.frames.arrow_functions import any_of, first_of_pairs, matches, of_numbers, spread
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, kept_table, values_of
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS, Case, Verdict
 from mqdssm.pipeline.validate.rules.rule import (
@@ -394,27 +396,59 @@ def _decoded_by_rules(name: str) -> frozenset[str]:
 ROWS_MAX: Final = 16_384  # rows of one batch
 _WORD: Final = 4  # octets
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
+_WEIGHTS: Final = np.cumprod(np.full(256, _FACTOR))
+"""Factors of octets by their place, modulo 2**64."""
 
 
-def repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str]) -> Findings:
+class Part(NamedTuple):
+    """A part of all values.
+
+    Attributes:
+        number: of the part.
+        count: number of parts.
+    """
+
+    number: int = 0
+    count: int = 1
+
+    def mask(self, values: pa.Array) -> pa.Array | None:
+        """Return a mask of the values in this part; None: all are."""
+        if self.count == 1:
+            return None
+        return pa.array(_spread_numbers(values) % np.uint64(self.count) == self.number)
+
+
+def repeated(
+    rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], held_max: int, stop: StopRequest
+) -> Findings:
     """Yield findings about all objects that share a value.
 
     Args:
         rule: the rule with the key.
         sets: the types that the rule checks.
         dns: DNs of types whose objects have no attribute with it.
+        held_max: objects whose values are in memory together.
+        stop: checked for each part.
 
     Raises:
         Untranslatable: a key that only Spark can compute.
+        Stopped: the stop was set.
     """
-    counts = _counts(rule, sets)
+    count = max(1, -(-sum(dataset.rows for dataset in sets.values()) // held_max))
+    for number in range(count):
+        stop.check()
+        yield from _repeated(rule, sets, dns, Part(number, count))
+
+
+def _repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], part: Part) -> Findings:
+    counts = _counts(rule, sets, part)
     if len(counts) == 0:
         return
     words = message(rule.message, {"value": pa.string(), "count": pa.string()})
-    shared = _shared_by_others(rule, sets, counts)
+    shared = _shared_by_others(rule, sets, counts, part)
     if shared is not None:
         counts = counts.filter(shared)
-    for _, values, batch in _keyed(rule, sets, dns, whole=True):
+    for _, values, batch in _keyed(rule, sets, dns, part, whole=True):
         places = pc.index_in(values, value_set=counts["value"].combine_chunks())
         mask = pc.is_valid(places)
         if not mask.true_count:
@@ -432,9 +466,9 @@ def display_texts(values: pa.Array) -> pa.Array:
     return values
 
 
-def _counts(rule: Repeated, sets: Mapping[str, Dataset]) -> pa.Table:
-    """Return the values that occur more than once, and their counts."""
-    chunks = [values for _, values, _ in _keyed(rule, sets, {}, whole=False)]
+def _counts(rule: Repeated, sets: Mapping[str, Dataset], part: Part) -> pa.Table:
+    """Return the values of a part that occur more than once, and their counts."""
+    chunks = [values for _, values, _ in _keyed(rule, sets, {}, part, whole=False)]
     if surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     value_counts = pc.value_counts(pa.chunked_array(chunks))
@@ -479,7 +513,21 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
     return hashes
 
 
-def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table) -> pa.Array | None:
+def _spread_numbers(values: pa.Array) -> "npt.NDArray[np.uint64]":
+    """Return a 64-bit number for each value, which follows from the value alone; they have no NULL."""
+    places, octets = spread(values)
+    places = places - places[0]
+    starts = places[:-1]
+    within = np.arange(len(octets)) - np.repeat(starts, np.diff(places))
+    terms = (octets.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[within % len(_WEIGHTS)]
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
+    numbers = (sums[places[1:]] - sums[starts]) * _FACTOR
+    return numbers ^ (numbers >> np.uint64(29))
+
+
+def _shared_by_others(
+    rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table, part: Part
+) -> pa.Array | None:
     """Return a mask of the values that objects of other types share, too.
 
     Returns None if the rule needs none.
@@ -490,7 +538,7 @@ def _shared_by_others(rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Ta
     other_datasets = {name: dataset for name, dataset in sets.items() if name != rule.unless_all}
     shared_values = [
         values.filter(pc.is_in(values, value_set=value_set))
-        for _, values, _ in _keyed(rule, other_datasets, {}, whole=False)
+        for _, values, _ in _keyed(rule, other_datasets, {}, part, whole=False)
     ]
     if not shared_values:
         return pa.repeat(pa.scalar(False), len(value_set))
@@ -504,9 +552,9 @@ def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _keyed(
-    rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], *, whole: bool
+    rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], part: Part, *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
-    """Read the values of objects, a row for each.
+    """Read the values of objects that are in a part, a row for each.
 
     `whole` adds the columns that identify the object.
     """
@@ -523,4 +571,8 @@ def _keyed(
                 parents, values = _once(pc.list_parent_indices(values), pc.list_flatten(values))
                 batch = batch.take_rows(parents)
             mask = pc.is_valid(values)
-            yield name, values.filter(mask), batch.keep_rows(mask) if whole else batch
+            values, batch = values.filter(mask), batch.keep_rows(mask) if whole else batch
+            chosen = part.mask(values)
+            if chosen is not None:
+                values, batch = values.filter(chosen), batch.keep_rows(chosen) if whole else batch
+            yield name, values, batch

@@ -36,9 +36,8 @@ PIECE_ROWS: Final = 250_000  # of one task: enough to make its start negligible
 TASK_WORK_MAX: Final = 500_000  # rows times rules of small pieces that share a task, to save starts
 SMALL_WORK: Final = 20_000_000
 """Limit of rows times rules that one process judges sooner than workers start; about 500,000 objects."""
-REPEATED_ROWS_MAX: Final = (
-    3_000_000  # objects whose values are held in one worker's memory (0.1 GB a million)
-)
+REPEATED_ROWS_MAX: Final = 3_000_000
+"""Objects whose values are in one worker's memory (0.1 GB a million); more are counted in parts."""
 TARGET_ROWS_MAX: Final = 500_000  # limit of objects that references can target, in each worker's memory
 
 
@@ -199,7 +198,8 @@ def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Itera
     """Run one piece of work."""
     if item.piece is None:
         rule, types = plan.unique[item.unique]
-        yield from repeated(rule, {name: plan.sets[name] for name in types}, plan.dns)
+        sets = {name: plan.sets[name] for name in types}
+        yield from repeated(rule, sets, plan.dns, REPEATED_ROWS_MAX, stop)
         return
     target, rules = plan.sets[item.type], plan.rules[item.type]
     tests = _tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)

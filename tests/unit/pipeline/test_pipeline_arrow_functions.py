@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.pipeline.frames.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
+from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.validate import scan
 from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.scan import surely_different
+from mqdssm.pipeline.validate.rules.rule import Repeated
+from mqdssm.pipeline.validate.scan import Part, repeated, surely_different
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 
@@ -50,6 +52,52 @@ def test_texts_of_other_lengths_are_left_to_counting() -> None:
     assert not surely_different([pa.array(["", ""])])
     assert not surely_different([pa.array(["abcd", "", ""]).slice(1)])
     assert surely_different([])
+
+
+@given(
+    st.lists(st.text("aL:0é", max_size=6) | st.sampled_from(["", "aL", "La"]), max_size=12), st.integers(0, 4)
+)
+def test_a_value_is_in_one_part_wherever_it_stands(texts: list[str], begin: int) -> None:
+    values = pa.array([*"begin", *texts], pa.string()).slice(begin)
+    masks = [Part(number, 3).mask(values).to_pylist() for number in range(3)]
+    assert [sum(row) for row in zip(*masks, strict=True)] == [1] * len(values)
+    for place, text in enumerate(values.to_pylist()):
+        alone = [Part(number, 3).mask(pa.array([text.encode()])).to_pylist()[0] for number in range(3)]
+        assert alone == [mask[place] for mask in masks]
+
+
+def test_repeated_values_are_found_in_parts_that_bound_memory(tmp_path, monkeypatch) -> None:
+    texts = [f"web\\q{number - (number % 50 == 49)}" for number in range(400)]  # eight have that of another
+    table = pa.table({"FullPath": [f"CN={number}" for number in range(400)], "Pathname": texts})
+    pq.write_table(table, tmp_path / "queue.parquet", row_group_size=100)
+    sets = {"queue": dataset("queue", [tmp_path / "queue.parquet"])}
+    rule = Repeated(
+        id="own",
+        types=("queue",),
+        attribute="Pathname",
+        section="",
+        requirement="",
+        message="{value}",
+        key="Pathname",
+    )
+    held: list[int] = []
+
+    def counted(chunks):
+        held.append(sum(map(len, chunks)))
+        return False
+
+    monkeypatch.setattr(scan, "surely_different", counted)
+
+    def found(held_max: int) -> list[dict[str, str]]:
+        batches = repeated(rule, sets, {}, held_max, StopRequest())
+        return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: row["dn"])
+
+    whole = found(400)
+    assert held == [400]
+    assert len(whole) == 16
+    assert found(40) == whole
+    assert len(held[1:]) == 10
+    assert (sum(held[1:]), max(held[1:]) < 80) == (400, True)
 
 
 @given(TEXTS, st.integers(0, 4))
