@@ -70,10 +70,12 @@ class KilledOnce:
     Attributes:
         work: the real one.
         marker: a file that is made then.
+        pid: another process to kill instead, as the program.
     """
 
     work: Work
     marker: Path
+    pid: int | None = None
 
     @contextmanager
     def open(self, stop: StopRequest) -> Iterator[Piece]:
@@ -83,7 +85,7 @@ class KilledOnce:
                 found = real(number)
                 with suppress(FileExistsError):
                     self.marker.touch(exist_ok=False)
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    os.kill(self.pid or os.getpid(), signal.SIGKILL)
                 return found
 
             yield piece
