@@ -102,6 +102,28 @@ def spread(values: Any) -> "tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]"
     return places, np.frombuffer(data, np.uint8)[places[0] : places[-1]]
 
 
+FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Odd number without a pattern: 2**64 divided by the golden ratio."""
+_WEIGHTS: Final = np.cumprod(np.full(256, FACTOR))
+"""Factors of octets by their place, modulo 2**64."""
+
+
+def numbers_of_values(values: Any) -> "npt.NDArray[np.uint64]":
+    """Return a 64-bit number for each text or blob, which follows from its octets alone.
+
+    There is no NULL among the values.
+    """
+    places, octets = spread(values)
+    places = places - places[0]
+    starts = places[:-1]
+    within = np.arange(len(octets)) - np.repeat(starts, np.diff(places))
+    terms = (octets.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[within % len(_WEIGHTS)]
+    sums = np.zeros(len(octets) + 1, np.uint64)
+    np.cumsum(terms, out=sums[1:])
+    numbers: npt.NDArray[np.uint64] = (sums[places[1:]] - sums[starts]) * FACTOR
+    return numbers ^ (numbers >> np.uint64(29))
+
+
 _COMMON: Final = frozenset(
     bytes([octet]) for octet in b"0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )

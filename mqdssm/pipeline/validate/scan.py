@@ -24,7 +24,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.frames.arrow_functions import any_of, first_of_pairs, matches, of_numbers, spread
+from mqdssm.pipeline.frames.arrow_functions import (
+    FACTOR,
+    any_of,
+    first_of_pairs,
+    matches,
+    numbers_of_values,
+    of_numbers,
+    spread,
+)
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.validate.datasets import Dataset, kept_table, values_of
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS, Case, Verdict
@@ -395,9 +403,6 @@ def _decoded_by_rules(name: str) -> frozenset[str]:
 
 ROWS_MAX: Final = 16_384  # rows of one batch
 _WORD: Final = 4  # octets
-_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd and without a pattern: 2**64 divided by the golden ratio
-_WEIGHTS: Final = np.cumprod(np.full(256, _FACTOR))
-"""Factors of octets by their place, modulo 2**64."""
 
 
 class Part(NamedTuple):
@@ -405,17 +410,17 @@ class Part(NamedTuple):
 
     Attributes:
         number: of the part.
-        count: number of parts.
+        of: number of parts.
     """
 
     number: int = 0
-    count: int = 1
+    of: int = 1
 
     def mask(self, values: pa.Array) -> pa.Array | None:
         """Return a mask of the values in this part; None: all are."""
-        if self.count == 1:
+        if self.of == 1:
             return None
-        return pa.array(_spread_numbers(values) % np.uint64(self.count) == self.number)
+        return pa.array(numbers_of_values(values) % np.uint64(self.of) == self.number)
 
 
 def repeated(
@@ -508,21 +513,9 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
     words = np.ascontiguousarray(octets).view(np.uint32).reshape(count, width // _WORD)
     hashes = np.zeros(count, np.uint64)
     for column in range(words.shape[1]):
-        hashes = (hashes ^ words[:, column]) * _FACTOR
+        hashes = (hashes ^ words[:, column]) * FACTOR
         hashes ^= hashes >> np.uint64(29)
     return hashes
-
-
-def _spread_numbers(values: pa.Array) -> "npt.NDArray[np.uint64]":
-    """Return a 64-bit number for each value, which follows from the value alone; they have no NULL."""
-    places, octets = spread(values)
-    places = places - places[0]
-    starts = places[:-1]
-    within = np.arange(len(octets)) - np.repeat(starts, np.diff(places))
-    terms = (octets.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[within % len(_WEIGHTS)]
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
-    numbers = (sums[places[1:]] - sums[starts]) * _FACTOR
-    return numbers ^ (numbers >> np.uint64(29))
 
 
 def _shared_by_others(
