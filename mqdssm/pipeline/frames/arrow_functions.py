@@ -109,7 +109,7 @@ _WEIGHTS: Final = np.cumprod(np.full(256, FACTOR))
 
 
 def numbers_of_values(values: Any) -> "npt.NDArray[np.uint64]":
-    """Return a 64-bit number for each text or blob, which follows from its octets alone.
+    """Return a 64-bit number for each text or blob, computed from its octets.
 
     There is no NULL among the values.
     """
