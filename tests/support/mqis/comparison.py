@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -86,6 +87,32 @@ class KilledOnce:
                 with suppress(FileExistsError):
                     self.marker.touch(exist_ok=False)
                     os.kill(self.pid or os.getpid(), signal.SIGKILL)
+                return found
+
+            yield piece
+
+
+@dataclass(frozen=True)
+class HeldOnce:
+    """Work whose first piece, when it is nearly done, waits for a minute.
+
+    Attributes:
+        work: the real one.
+        marker: a file that is made then.
+    """
+
+    work: Work
+    marker: Path
+
+    @contextmanager
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
+        with self.work.open(stop) as real:
+
+            def piece(number: int) -> Any:
+                found = real(number)
+                with suppress(FileExistsError):
+                    self.marker.touch(exist_ok=False)
+                    time.sleep(60)
                 return found
 
             yield piece
