@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mqdssm.pipeline.frames.arrow_functions import numbers_of_values
 from mqdssm.pipeline.migrate.rows import sites_served
 from mqdssm.pipeline.migrate.sids import SidMap
-from mqdssm.pipeline.migrate.staging import keys_in, staged_parts, staged_rows
+from mqdssm.pipeline.migrate.staging import keys_by_part, keys_in, staged_parts, staged_rows, together
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisTable
 from mqdssm.wire.sid import Sid
 
+KEYS_HELD_MAX: Final = 3_000_000
+"""Rows whose keys are in memory together; more are looked through in shares."""
 NAMED_MAX: Final = 5
 """Rows that the reason of a duplicate names."""
 
@@ -108,11 +112,15 @@ def duplicates_in(
         sids: the map of SIDs, resolved: users whose new SIDs are the same share it.
     """
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
-    keys = _as_compared(keys_in(folder, tables, ["guid", "name"]), name_key)
+    count = sum(part.rows for table in tables for part in staged_parts(folder, table))
+    shares = max(1, -(-count // KEYS_HELD_MAX))
     problems: dict[RowId, str] = {}
     for by in (["guid"], ["name", "table"]):
-        for rows in _groups(keys, by):
-            _told(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
+        for share in range(shares):
+            parts = keys_by_part(folder, tables, by[:1])
+            keys = together((_shared(part, name_key, share, shares) for part in parts), by[:1])
+            for rows in _groups(keys, by):
+                _told(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
     if sids is not None and (sids.sids or sids.domains):
         for rows in _of_one_new_sid(folder, sids):
             if not all(row in problems for row in rows):  # else the rows are duplicates already
@@ -120,11 +128,20 @@ def duplicates_in(
     return problems
 
 
-def _as_compared(keys: pa.Table, name_key: Callable[[str], str]) -> pa.Table:
-    """Replace the names among keys by what the target compares of them."""
-    at = keys.schema.get_field_index("name")
-    names = (None if name is None else name_key(name) for name in keys.column(at).to_pylist())
-    return keys.set_column(at, "name", pa.array(names, pa.string()))
+def _shared(keys: pa.Table, name_key: Callable[[str], str], share: int, shares: int) -> pa.Table:
+    """Return the rows with a key in one share of all keys.
+
+    Names become what the target compares of them. Equal keys are in one share.
+    """
+    name = keys.column_names[0]
+    keys = keys.filter(pc.is_valid(keys.column(name)))
+    if name == "name":
+        names = pa.array(map(name_key, keys.column(name).to_pylist()), pa.string())
+        keys = keys.set_column(0, name, names)
+    if shares == 1:
+        return keys
+    values = keys.column(name).cast(pa.binary()).combine_chunks()
+    return keys.filter(pa.array(numbers_of_values(values) % np.uint64(shares) == share))
 
 
 def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:

@@ -6,7 +6,7 @@ again, which may have changed since.
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -193,15 +193,22 @@ def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -
 
     Each row has its ``table`` and ``number``.
     """
-    key_tables = []
+    return together(keys_by_part(folder, tables, columns), columns)
+
+
+def keys_by_part(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield some columns of each staged file of some tables, as `keys_in`."""
     for table in tables:
         for part in staged_parts(folder, table):
             keys = pq.read_table(part.path, columns=list(columns))
             count = keys.num_rows
             keys = keys.append_column("table", pa.repeat(table.name, count).dictionary_encode())
-            key_tables.append(
-                keys.append_column("number", pa.array(range(part.first, part.first + count), pa.int64()))
-            )
+            yield keys.append_column("number", pa.array(range(part.first, part.first + count), pa.int64()))
+
+
+def together(parts: Iterable[pa.Table], columns: Sequence[str]) -> pa.Table:
+    """Return the rows of `keys_by_part`, or of some of them, as one table."""
+    key_tables = list(parts)
     if not key_tables:
         fields = [*(STAGED.field(name) for name in columns)]
         empty = pa.schema([*fields, pa.field("table", pa.string()), pa.field("number", pa.int64())])

@@ -2,10 +2,14 @@
 
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mqdssm.model.enums import DirectoryServerType
+from mqdssm.pipeline.migrate import shared_lookups
 from mqdssm.pipeline.migrate.rows import Reason, is_carried, key_of, read_row
+from mqdssm.pipeline.migrate.staging import SOURCE_NAME, STAGED
 from mqdssm.pipeline.mqis.folder import ROW
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, SITE, USER
 
@@ -141,3 +145,33 @@ def test_what_a_directory_keeps():
         "PROPID_Q_PATHNAME_DNS",
         "PROPID_Q_ADS_PATH",
     }
+
+
+def test_duplicates_are_found_in_shares_that_bound_memory(tmp_path, monkeypatch):
+    """Some rows share a GUID, some a name in another case, one both, and some have neither."""
+    for table, count in (("Site", 40), ("Queue", 400)):
+        folder = tmp_path / SOURCE_NAME / table
+        folder.mkdir(parents=True)
+        guids = [None if n % 97 == 96 else UUID(int=n - (n % 50 == 49)).bytes_le for n in range(count)]
+        names = [None if n % 97 == 96 else f"{'QA'[n % 2]}{n - (n % 70 == 69) * 2}" for n in range(count)]
+        names[1:3] = ["same", "SAME"]
+        rows = [{"guid": guid, "name": name} for guid, name in zip(guids, names, strict=True)]
+        for start in range(0, count, 100):
+            part = pa.Table.from_pylist(rows[start : start + 100], STAGED)
+            pq.write_table(part, folder / f"part-{start:05d}.parquet")
+    real, held = shared_lookups._groups, []
+
+    def groups(keys, by):
+        held.append(keys.num_rows)
+        return real(keys, by)
+
+    monkeypatch.setattr(shared_lookups, "_groups", groups)
+    whole = shared_lookups.duplicates_in(tmp_path, str.lower)
+    assert len(held) == 2
+    assert whole["Queue", 2] == "the same GUID as Site row 2; the same path name as Queue row 3"
+    assert whole["Queue", 70] == "the same path name as Queue row 68"
+    monkeypatch.setattr(shared_lookups, "KEYS_HELD_MAX", 44)
+    assert shared_lookups.duplicates_in(tmp_path, str.lower) == whole
+    assert len(held) == 2 + 2 * 10
+    assert sum(held[2:]) == sum(held[:2])
+    assert max(held[2:]) < 100
