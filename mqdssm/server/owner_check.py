@@ -30,8 +30,8 @@ from mqdssm.model.transport import (
 from mqdssm.server.current_roles import role_of_running
 from mqdssm.wire.mqdsrp import encode
 
-OWNER_WAIT_S: Final = 20.0
-"""Seconds that an owner may take to answer: several attempts to connect, and a busy directory."""
+OWNER_WAIT_S: Final = 30.0
+"""Seconds that an owner may take: three attempts to connect, and 10 until its session acknowledges."""
 _POLL_S: Final = 0.1
 
 

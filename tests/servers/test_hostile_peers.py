@@ -279,6 +279,7 @@ def test_a_server_among_many_hostile_peers(world):
         forge(world, 200)
         world.check()
         highest.append(memory(world.pec, "VmHWM"))
+        log.info("memory: %d MiB before, at most %d MiB", world.memory_before // MEBI, highest[-1] // MEBI)
     assert highest[1] < highest[0] + 32 * MEBI
 
 

@@ -49,7 +49,7 @@ def take_over(
 ) -> None:
     """Make a server the owner of a partition whose owner is lost for good.
 
-    The server asks the owner first, for up to 20 seconds: from an owner that answers nothing is taken over.
+    The server asks the owner first, for up to 30 seconds: from an owner that answers nothing is taken over.
     Changes that the lost server acknowledged and did not send are lost. A site is taken over by one of its
     BSCs, the enterprise by a PSC.
     """

@@ -96,7 +96,7 @@ def test_a_directory_that_hangs_is_not_reachable(started, monkeypatch):
     """Lookups fail at once then; a check waits until it is known."""
     monkeypatch.setattr(store_thread, "SILENT_S", 0.3)
     hanging = threading.Event()
-    thread, _ = started(hanging.wait)
+    thread, _ = started(lambda: hanging.wait(5))
     begin = time.monotonic()
     thread.check()
     assert 0.3 <= time.monotonic() - begin < 3
@@ -116,7 +116,7 @@ def test_a_directory_that_hangs_is_not_reachable(started, monkeypatch):
 def test_a_long_operation_of_a_directory_that_answers(monkeypatch):
     monkeypatch.setattr(store_thread, "SILENT_S", 0.1)
     going_on = threading.Event()
-    thread = StoreThread(ScriptedStore(going_on.wait), "the store", heard_at=time.monotonic)
+    thread = StoreThread(ScriptedStore(lambda: going_on.wait(5)), "the store", heard_at=time.monotonic)
     thread.start()
     try:
         done = submit(thread, LOAD)
