@@ -1,4 +1,4 @@
-"""One Spark session for all tests of Spark: a JVM costs 15 seconds and a gigabyte."""
+"""What tests of Spark share: runners, and a filled directory."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

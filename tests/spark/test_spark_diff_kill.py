@@ -99,7 +99,7 @@ def records(output: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module", params=["diff", "inventory"])
+@pytest.fixture(scope="module")
 def command(request: pytest.FixtureRequest, tables: Path) -> tuple[list[str], int, list[dict[str, Any]]]:
     """The words of a command, its exit code, and its result in peace."""
     both = {
@@ -114,17 +114,14 @@ def command(request: pytest.FixtureRequest, tables: Path) -> tuple[list[str], in
     return words, code, found
 
 
-@pytest.mark.parametrize(
-    ("command", "engine"),
-    [
-        ("inventory", "local"),
-        *(
-            pytest.param(*both, marks=pytest.mark.soak)
-            for both in (("diff", "local"), ("diff", "spark"), ("inventory", "spark"))
-        ),
-    ],
-    indirect=["command"],
-)
+def each_with(quick: str) -> pytest.MarkDecorator:
+    """Each command with each engine; all in soak but one command with the local engine."""
+    pairs = [(name, engine) for name in ("diff", "inventory") for engine in ("local", "spark")]
+    marked = [pytest.param(*one, marks=() if one == (quick, "local") else pytest.mark.soak) for one in pairs]
+    return pytest.mark.parametrize(("command", "engine"), marked, indirect=["command"])
+
+
+@each_with("inventory")
 def test_workers_are_killed(command, tmp_path, engine) -> None:
     words, code, expected = command
     found, out, err = ran(*words, engine=engine, killed=tmp_path / "killed", victim="worker")
@@ -133,7 +130,7 @@ def test_workers_are_killed(command, tmp_path, engine) -> None:
     assert records(out) == expected
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@each_with("diff")
 def test_the_program_is_killed(command, tmp_path, engine) -> None:
     """It has printed nothing that could be taken for a result, and hinders no other run."""
     words, code, expected = command
