@@ -71,12 +71,10 @@ class KilledOnce:
     Attributes:
         work: the real one.
         marker: a file that is made then.
-        pid: another process to kill instead, as the program.
     """
 
     work: Work
     marker: Path
-    pid: int | None = None
 
     @contextmanager
     def open(self, stop: StopRequest) -> Iterator[Piece]:
@@ -86,7 +84,7 @@ class KilledOnce:
                 found = real(number)
                 with suppress(FileExistsError):
                     self.marker.touch(exist_ok=False)
-                    os.kill(self.pid or os.getpid(), signal.SIGKILL)
+                    os.kill(os.getpid(), signal.SIGKILL)
                 return found
 
             yield piece
