@@ -11,7 +11,7 @@ from support.replication.network import Net, all_equal, guid_of, hand_the_enterp
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
 
 from mqdssm.engines.replication import trust
-from mqdssm.engines.replication.actions import Received, Send
+from mqdssm.engines.replication.actions import Received, Resynchronize, Send
 from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
@@ -565,4 +565,16 @@ def test_the_first_source_after_a_restart_is_the_usual_one() -> None:
     assert server.partition(AWAY).purge_state is PurgeState.SYNC0
     server.fired(f"sync {AWAY}")
     part(server, 62, "m62", after=61, sender="Other", is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_full_synchronization_that_another_source_began_ends_with_it() -> None:
+    """Decision R203: the usual source sent no part, and so need not be heard."""
+    server = begun_with_other(purged=50)
+    part(server, 61, "m61", after=60, sender="Other", is_last=True)
+    server.did(Resynchronize(request=1, partition_id=AWAY))
+    asked = [one.destination for _ in range(2) for one in sends(server.fired(f"sync {AWAY}"))]
+    assert asked == ["Other", "PEC"]
+    part(server, 61, "m61", after=0, sender="PEC", is_last=True)
     assert server.partition(AWAY).purge_state is PurgeState.NORMAL

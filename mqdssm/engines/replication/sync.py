@@ -55,7 +55,7 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from sync_requests.mark_objects(server, partition)
     elif state is PurgeState.COMPLETESYNC0:
         yield from _sweep(server, partition)
-    elif state is PurgeState.SYNC0:  # who sent the parts before a restart is not persisted (decision R203)
+    elif state is PurgeState.SYNC0 and partition.last:  # who sent it before a restart is unknown (R203)
         partition.first_source = partition.first_source or server.usual_source(partition)
     sync_requests.send(server, partition)
 

@@ -80,14 +80,18 @@ def send_later(server: ReplicaState, partition: Partition) -> None:
 
 
 def _start_timer(server: ReplicaState, partition: Partition) -> None:
-    server.start_timer(timer_of(partition), max(partition.wait_s, server.settings.sync_wait_s))
+    server.start_timer(timer_of(partition), _wait_s(server, partition))
+
+
+def _wait_s(server: ReplicaState, partition: Partition) -> float:
+    """Return how long the request under way waits for its reply."""
+    return max(partition.wait_s, server.settings.sync_wait_s)
 
 
 def time_out(server: ReplicaState, partition: Partition) -> None:
     """End the request that is under way: it has no reply. The next one waits longer."""
-    settings = server.settings
     partition.is_asking = False
-    partition.wait_s = min(2 * max(partition.wait_s, settings.sync_wait_s), settings.sync_wait_max_s)
+    partition.wait_s = min(2 * _wait_s(server, partition), server.settings.sync_wait_max_s)
 
 
 def end(partition: Partition) -> None:
