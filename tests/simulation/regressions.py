@@ -76,6 +76,7 @@ REGRESSIONS = {
     816_883: "a site was handed to an empty BSC: all who synchronized in full waited for it, and it for them",
     860_375: "a BSC applied an update of an authority on top of an object that its PSC had not got either",
     851_195: "a full synchronization began anew: the late copy of a change brought a deleted object back",
+    900_417: "no defect of a server: nobody named a source to an heir in a full synchronization",
     890_431: "a full synchronization began anew with a PEC that had less: a deleted queue came back",
     890_078: "no defect of a server: a hostile authority gave two objects one number",
     850_552: "no defect of a server: a PEC was restored, and nobody told its BSC its new name",

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from mqdssm.engines.replication.actions import NameAuthority, TakeOver
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import SeededRandom
@@ -360,6 +361,26 @@ class Losses:
             yield ANSWER_S
             if not statuses:
                 statuses.append(1)
+            if statuses[-1] == Hresult.MQ_ERROR_ILLEGAL_OPERATION:
+                self._name_source(heir, partition_id)
+
+    def _name_source(self, heir: SimulatedServer, partition_id: Guid) -> None:
+        """Name a server with a whole copy to an heir without one.
+
+        An answer of the lost controller began a full synchronization, which no other server is asked for
+        (docs/directory-servers.md).
+        """
+        whole = [
+            server
+            for server in self._world.servers
+            if server is not heir and server.is_up and _has(server, [partition_id])
+        ]
+        source = max(whole, key=lambda server: server.reached(partition_id), default=None)
+        if source is None or not heir.is_up or heir.is_whole(partition_id):
+            return
+        self._world.ledger.partitions[partition_id].loosen(0)
+        number = self._clients.take_number()
+        heir.step(NameAuthority(request=number, partition_id=partition_id, machine_name=source.name))
 
 
 def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
