@@ -31,6 +31,8 @@ PIPELINE_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "generate": ("--format", "mqis", "--to", "out", *SIZE),
 }
 """Commands that need the extra pipeline, with arguments."""
+FIRST_MISSING: Final[Mapping[str, str]] = {"sync": "yaml"}
+"""The package that a command misses first, where that is not pyarrow."""
 WITHOUT_PIPELINE: Final = frozenset(
     (
         *("sandbox", "schema", "doctor", "create", "read", "list", "write", "delete", "restore", "resolve"),
