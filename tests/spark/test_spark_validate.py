@@ -303,7 +303,7 @@ def test_no_object_at_all(runner, tmp_path) -> None:
 def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch) -> None:
     from mqdssm.pipeline.validate import worker
 
-    monkeypatch.setattr(worker, "REPEATED_ROWS_MAX", 3)
+    monkeypatch.setattr(worker, "REPEATED_ROWS_MAX", 2)
     monkeypatch.setattr(worker, "TARGET_ROWS_MAX", 1)
     where = source(tmp_path, tables(broken()))
     rules = [rule for rule in RULES if isinstance(rule, Repeated | MissingReference)]

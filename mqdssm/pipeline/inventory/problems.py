@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.rule import Finding, GraphRule, MissingReference, Rule
+from mqdssm.pipeline.validate.rules.rule import Finding, MissingReference, Rule
 from mqdssm.pipeline.validate.run import Applied, checked, choose, draw, share_rules
-from mqdssm.pipeline.validate.worker import ValidationPlan, can, here
+from mqdssm.pipeline.validate.worker import ValidationPlan, here
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
@@ -41,15 +41,11 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
     Args:
         source: where to look.
         now: moment of the inventory.
-        engine: Spark's is used where there are more machines than a process should hold; the local one holds
-            all of them, 0.1 GB a million.
+        engine: the local one holds all machines, 0.1 GB a million.
     """
-    applied, _ = applied_rules(source)
-    if engine.is_local or all(
-        isinstance(rule, GraphRule) or can(rule, types, source.sets) for rule, types in applied
-    ):
-        findings = list(_here(source, applied, now))
-    else:  # more objects than this process could hold
+    if engine.is_local:
+        findings = list(_here(source, applied_rules(source)[0], now))
+    else:
         with (
             engine.runner("mqdssm inventory", brief=False) as runner,
             checked(runner, source, problem_rules(), now=now, on=engine.on) as validation,
