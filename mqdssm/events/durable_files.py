@@ -25,6 +25,24 @@ _SYNCS_FOLDERS: Final = os.name == "posix"
 """False on Windows, which opens no folders, and syncs names itself."""
 _NO_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 """Answers of file systems that cannot sync a folder."""
+_STRICT: Final = 0o077
+
+
+def current_umask() -> int:
+    """Return the umask of this process, which can only be read by setting one."""
+    umask = os.umask(_STRICT)
+    os.umask(umask)
+    return umask
+
+
+@contextlib.contextmanager
+def umask_set(umask: int) -> Iterator[None]:
+    """Set the umask of this process until the context ends."""
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def write_atomically(path: Path, pieces: Iterable[str], *, mode: int = 0o600) -> None:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from mqdssm.drivers.threads import WarningLimit, WorkerThread
 from mqdssm.errors import ConfigError
+from mqdssm.events.durable_files import umask_set
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.control_service import STOPS, ControlService
 
@@ -171,11 +172,8 @@ def _listen(path: Path) -> socket.socket:
     _remove_stale(path)
     listening = socket.socket(socket.AF_UNIX)
     try:
-        mask = os.umask(0o177)  # the socket is never open to others, not even before a chmod
-        try:
+        with umask_set(0o177):  # the socket is never open to others, not even before a chmod
             listening.bind(os.fspath(path))
-        finally:
-            os.umask(mask)
         listening.listen(CLIENTS_MAX)
     except OSError as error:
         listening.close()

@@ -1,7 +1,6 @@
 """Work of an export in a worker: read a work item and write its files."""
 
 import contextlib
-import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import current_umask, locked, umask_set
 from mqdssm.model.closing import Closeable
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.file_writer import (
@@ -39,24 +38,6 @@ LOCK_WAIT_S: Final = 30.0
 LOST_WAIT_S: Final = 180.0
 """Seconds to wait for a lock on a cluster. NFS releases locks of a lost machine after 90 s."""
 PROGRESS_S: Final = 0.3
-_STRICT: Final = 0o077
-
-
-def current_umask() -> int:
-    """Return the umask of this process, which can only be read by setting one."""
-    umask = os.umask(_STRICT)
-    os.umask(umask)
-    return umask
-
-
-@contextlib.contextmanager
-def umask_set(umask: int) -> Iterator[None]:
-    """Set the umask of this process until the context ends."""
-    before = os.umask(umask)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 @dataclass(frozen=True, slots=True)

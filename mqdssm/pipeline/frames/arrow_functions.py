@@ -108,7 +108,7 @@ _WEIGHTS: Final = np.cumprod(np.full(256, FACTOR))
 """Factors of octets by their place, modulo 2**64."""
 
 
-def numbers_of_values(values: Any) -> "npt.NDArray[np.uint64]":
+def _numbers_of_values(values: Any) -> "npt.NDArray[np.uint64]":
     """Return a 64-bit number for each text or blob, computed from its octets.
 
     There is no NULL among the values.
@@ -122,6 +122,14 @@ def numbers_of_values(values: Any) -> "npt.NDArray[np.uint64]":
     np.cumsum(terms, out=sums[1:])
     numbers: npt.NDArray[np.uint64] = (sums[places[1:]] - sums[starts]) * FACTOR
     return numbers ^ (numbers >> np.uint64(29))
+
+
+def is_in_part(values: Any, part: int, parts: int) -> pa.BooleanArray:
+    """Return a mask of the texts or blobs that are in one of several parts.
+
+    Equal values are in one part. There is no NULL among the values.
+    """
+    return pa.array(_numbers_of_values(values) % np.uint64(parts) == part)
 
 
 _COMMON: Final = frozenset(

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqdssm.pipeline.frames.arrow_functions import numbers_of_values
+from mqdssm.pipeline.frames.arrow_functions import is_in_part
 from mqdssm.pipeline.migrate.rows import sites_served
 from mqdssm.pipeline.migrate.sids import SidMap
 from mqdssm.pipeline.migrate.staging import keys_by_part, keys_in, staged_parts, staged_rows, together
@@ -141,7 +140,7 @@ def _shared(keys: pa.Table, name_key: Callable[[str], str], share: int, shares: 
     if shares == 1:
         return keys
     values = keys.column(name).cast(pa.binary()).combine_chunks()
-    return keys.filter(pa.array(numbers_of_values(values) % np.uint64(shares) == share))
+    return keys.filter(is_in_part(values, share, shares))
 
 
 def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:

@@ -28,8 +28,8 @@ from mqdssm.pipeline.frames.arrow_functions import (
     FACTOR,
     any_of,
     first_of_pairs,
+    is_in_part,
     matches,
-    numbers_of_values,
     of_numbers,
     spread,
 )
@@ -420,7 +420,7 @@ class Part(NamedTuple):
         """Return a mask of the values in this part; None: all are."""
         if self.of == 1:
             return None
-        return pa.array(numbers_of_values(values) % np.uint64(self.of) == self.number)
+        return is_in_part(values, self.number, self.of)
 
 
 def repeated(
