@@ -73,7 +73,9 @@ def all_listed(domain: Domain, folder: Path, count: int) -> None:
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.5")
-@pytest.mark.parametrize("count", [PAGE - 1, PAGE, PAGE + 1])  # in this order: the crowd only grows
+@pytest.mark.parametrize(  # in this order: the crowd only grows
+    "count", [pytest.param(PAGE - 1, marks=pytest.mark.soak), PAGE, PAGE + 1]
+)
 def test_queues_around_one_page(domain: Domain, crowd: Crowd, tmp_path: Path, count: int) -> None:
     crowd.grow(count)
     all_listed(domain, tmp_path, count)
@@ -200,6 +202,7 @@ def test_members_that_change_in_between(domain: Domain, group: Group, tmp_path: 
         assert {line.lower() for line in found_names} == group.expected(range(500, MEMBERS))
 
 
+@pytest.mark.soak
 def test_a_queue_found_among_many(domain: Domain, crowd: Crowd, tmp_path: Path) -> None:
     crowd.grow(PAGE + 1)
     with domain.behind_limits(tmp_path) as (directory, _):

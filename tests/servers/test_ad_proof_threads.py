@@ -28,7 +28,8 @@ def run_threads(restarts: int) -> None:
         work_through(directory, server, disturb)
 
 
-@pytest.mark.parametrize("channels", [pytest.param(CHANNELS_MAX, marks=pytest.mark.soak), 1])
+@pytest.mark.soak
+@pytest.mark.parametrize("channels", [CHANNELS_MAX, 1])
 def test_twenty_sealed_threads_and_a_controller_that_restarts(
     channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def test_a_site_is_cut_off_for_ten_minutes(tmp_path):
         check_whole(servers, oslo, others)
 
 
+@pytest.mark.soak
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
 @pytest.mark.timeout(180)
 def test_the_disk_of_a_psc_is_full(tmp_path):
@@ -290,6 +291,7 @@ JUMPS: Final = (("+3d", 3), ("+0", 0), ("-3d", -3), ("+0", 0), ("+40", 0), ("-40
 """Offsets of a clock as libfaketime reads them, with their days."""
 
 
+@pytest.mark.soak
 @pytest.mark.spec("MS-MQQB 3.1.5.8.3")
 @pytest.mark.timeout(180)
 def test_the_clock_of_a_psc_jumps(tmp_path):

@@ -20,6 +20,7 @@ def owns_the_enterprise(servers: EnterpriseProcesses, name: str) -> bool:
     return any(part.is_enterprise and part.is_ours for part in servers.members[name].status().partitions)
 
 
+@pytest.mark.soak
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
 @pytest.mark.timeout(240)
 def test_an_owner_that_works_and_one_that_is_gone(tmp_path):

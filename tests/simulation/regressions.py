@@ -3,7 +3,13 @@
 A change of the workload gives a seed another run; the defect is named so that a reader knows what was found.
 """
 
-LONG = frozenset({74, 578, 6282, 320_063, 320_066, 320_112, 320_604, 703_254, 709_386, 710_022, 720_339})
+LONG = frozenset(
+    {
+        *{68, 74, 578, 6282, 310_689, 320_019, 320_050, 320_063, 320_066, 320_112, 320_604, 320_614, 700_381},
+        *{703_254, 708_406, 709_386, 710_022, 718_640, 720_339, 728_457, 730_972, 800_015, 802_368, 816_772},
+        *{816_883, 851_195, 860_375, 890_078, 890_431},
+    }
+)
 """Seeds that take a second each, as long as twenty of the others together: `make soak` runs them."""
 REGRESSIONS = {
     16: "a partition that was handed back had no authority: its purged number was above the log's",

@@ -26,7 +26,7 @@ SHORT_HOSTILE = range(320_000, 320_006)
 SHORT_FAILING = range(220_006, 220_011)
 SHORT_FOREIGN = range(340_000, 340_003)
 SOAK_FOREIGN = range(340_100, 340_300)
-DIRECTORIES = (330_180, 330_330)
+DIRECTORIES = (pytest.param(330_180, marks=pytest.mark.soak), 330_330)
 """Seeds of small enterprises that have their stores on directories."""
 REINSTALLED = (12025, 12042, 12043)
 """Seeds in which a primary controller loses its directory."""

@@ -160,6 +160,7 @@ def test_errors_of_ours_are_left_alone(spark) -> None:
         raise ConfigError("mine")
 
 
+@pytest.mark.soak
 @pytest.mark.server
 @pytest.mark.timeout(300)
 def test_a_program_of_its_own_is_quiet_and_leaves_nothing(enterprise, tmp_path) -> None:

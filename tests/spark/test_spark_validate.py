@@ -203,7 +203,8 @@ def runners(spark, small_pieces) -> list[Runner]:
     return [LocalRunner(1), SparkRunner(spark)]
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2])
 def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, runners, tmp_path, seed) -> None:
     where = source(tmp_path, random_tables(seed, 40))
     theirs = found_by(SparkRunner(spark), where, SQL_RULES, sql_only=True)
