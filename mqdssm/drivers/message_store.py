@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from mqdssm.drivers.keyring import TrustedSender
+from mqdssm.drivers.message_schema import prepare_database
 from mqdssm.drivers.transport import Arrival
 from mqdssm.errors import ConfigError, DecodeError, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -35,19 +36,7 @@ KNOWN_MAX: Final = 1_000_000
 SURE_BYTES: Final = BODY_BYTES_MAX - (64 << 10)
 """Octets of a body that fits into a packet with any headers."""
 _PRUNE_EVERY: Final = 1_000  # messages
-_VERSION: Final = 2
 _BUSY_S: Final = 5.0
-_SCHEMA: Final = """
-CREATE TABLE identity (identifier BLOB NOT NULL);
-CREATE TABLE queue (number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE);
-CREATE TABLE sent (place INTEGER PRIMARY KEY AUTOINCREMENT, number INTEGER NOT NULL UNIQUE,
-    packet BLOB NOT NULL);
-CREATE TABLE arrived (place INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, source BLOB NOT NULL,
-    number INTEGER NOT NULL, packet BLOB NOT NULL, level INTEGER NOT NULL, sender TEXT,
-    UNIQUE (queue, source, number));
-CREATE TABLE known (place INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, source BLOB NOT NULL,
-    number INTEGER NOT NULL, UNIQUE (queue, source, number));
-"""
 
 
 def is_recoverable(message: Message) -> bool:
@@ -66,7 +55,7 @@ class MessageStore:
         known_max: identifiers by which second copies are known; the oldest are dropped.
 
     Raises:
-        ConfigError: the file cannot be used.
+        ConfigError: the file cannot be used, or a newer mqdssm has used it.
     """
 
     def __init__(self, file: Path, *, known_max: int = KNOWN_MAX) -> None:
@@ -82,7 +71,9 @@ class MessageStore:
                 file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             try:
-                self._prepare()
+                self._database.execute("PRAGMA synchronous = FULL")
+                prepare_database(self._database, name=str(file))
+                self._database.execute("PRAGMA journal_mode = WAL")
             except BaseException:
                 self._database.close()
                 raise
@@ -91,15 +82,6 @@ class MessageStore:
                 f"{file} cannot be used for messages: {error}: name another folder, or remove the file, with "
                 "the messages in it"
             ) from error
-
-    def _prepare(self) -> None:
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self._database.executescript(f"BEGIN; {_SCHEMA}; PRAGMA user_version = {_VERSION}; COMMIT;")
-        elif version != _VERSION:
-            raise sqlite3.DatabaseError(f"it has version {version}, and {_VERSION} is expected")
 
     def close(self) -> None:
         """Close the file, after what was forgotten is removed."""
