@@ -2,13 +2,12 @@
 
 import os
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
@@ -24,6 +23,8 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.snapshot import ServerSnapshot
+
+T = TypeVar("T")
 
 REPLY_S: Final = 150.0
 """Seconds that a client waits for a reply: longer than a directory server waits for an owner."""
@@ -63,13 +64,10 @@ class ControlClient:
         self._socket.settimeout(reply_s)
         with ExitStack() as closing:
             closing.callback(self._socket.close)
-            hello = self._receive(protocol.HELLOS.validate_json)
-            if hello.protocol != protocol.PROTOCOL_VERSION:
-                raise ConfigError(
-                    f"the server at {path} speaks version {hello.protocol} of the control protocol, and this "
-                    f"mqdssm {protocol.PROTOCOL_VERSION}: use the mqdssm of the server"
-                )
-            self._send(protocol.Hello(protocol=protocol.PROTOCOL_VERSION))
+            hello: protocol.Hello = self._receive(protocol.HELLOS)
+            if problem := hello.problem():
+                raise ConfigError(f"the server at {path} cannot be asked: {problem}")
+            self._send(protocol.Hello.own())
             closing.pop_all()
         self.machine_name: Final[str] = hello.machine_name
 
@@ -280,7 +278,7 @@ class ControlClient:
         """
         self._send(request)
         try:
-            reply: protocol.Reply = self._receive(protocol.REPLIES.validate_json)
+            reply: protocol.Reply = self._receive(protocol.REPLIES)
         except (ConfigError, DirectoryNotConnected) as error:
             if isinstance(request, protocol.StatusRequest):
                 raise
@@ -301,7 +299,7 @@ class ControlClient:
         except OSError as error:
             raise self._lost(error) from error
 
-    def _receive(self, parse: Callable[[bytes], Any]) -> Any:
+    def _receive(self, documents: TypeAdapter[T]) -> T:
         try:
             data = protocol.receive_document(self._socket, protocol.REPLY_BYTES_MAX)
         except OSError as error:
@@ -312,7 +310,7 @@ class ControlClient:
                 "many clients"
             )
         try:
-            return parse(data)
+            return protocol.read_leniently(documents, data)
         except ValidationError as error:
             raise ConfigError(
                 f"{self._path} sends no reply of this version: {protocol.problem_of(error)}"

@@ -2,23 +2,45 @@
 
 A frame is four octets with the length in big-endian order, and as many octets of JSON in UTF-8. Both sides
 begin with a `Hello`. Then the client sends requests, one at a time, and the server answers each.
+
+Server and client may be one minor version apart (decision T151). A client ignores fields of replies that it
+does not know, and newer replies have defaults for fields that older servers do not send. A server refuses a
+request with a field that it does not know, since it would do something else; a field with its default is not
+sent. Another meaning of a field needs another version of the protocol.
 """
 
 import logging
 import socket
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
 
+import mqdssm
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, MqdssmError, ObjectNotFound, OutcomeUnknown
 from mqdssm.server.config import Address, MachineName, NameText
 from mqdssm.server.snapshot import ServerSnapshot
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+T = TypeVar("T")
+
 PROTOCOL_VERSION: Final = 1
-"""Version of this protocol; servers and clients one minor version apart share a version."""
+"""Newest version of this protocol that is spoken."""
+PROTOCOL_OLDEST: Final = 1
+"""Oldest version that is spoken: that of the previous minor version of mqdssm."""
 REQUEST_BYTES_MAX: Final = 4 << 20
 """Longest request in octets: an object has at most 2 MiB (decision R66), and base64 adds a third."""
 REPLY_BYTES_MAX: Final = 64 << 20
@@ -36,25 +58,68 @@ class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class _Request(_Document):
+    """Base of all requests: a field with its default is not sent, so that older servers need not know it."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        return {
+            name: value
+            for name, value in serialize(self).items()
+            if name == "request" or getattr(self, name) != defaults[name]
+        }
+
+
 class Hello(_Document):
     """First document of each side.
 
     Attributes:
-        protocol: version of the protocol.
+        protocol: newest version of the protocol that it speaks.
+        oldest: oldest version that it speaks; None: the newest alone.
+        mqdssm: its version of mqdssm; empty: not known.
         machine_name: of the server; empty from a client.
     """
 
     protocol: int
+    oldest: int | None = None
+    mqdssm: str = ""
     machine_name: str = ""
 
+    @classmethod
+    def own(cls, machine_name: str = "") -> "Hello":
+        """Return the document of this program."""
+        return cls(
+            protocol=PROTOCOL_VERSION,
+            oldest=PROTOCOL_OLDEST,
+            mqdssm=mqdssm.__version__,
+            machine_name=machine_name,
+        )
 
-class StatusRequest(_Document):
+    def problem(self) -> str:
+        """Return the reason why this program cannot speak with the sender; empty if it can."""
+        oldest = self.protocol if self.oldest is None else self.oldest
+        if oldest <= PROTOCOL_VERSION and self.protocol >= PROTOCOL_OLDEST:
+            return ""
+        return (
+            f"it is mqdssm {self.mqdssm or '?'} with {_versions(oldest, self.protocol)} of the control "
+            f"protocol, this is mqdssm {mqdssm.__version__} with "
+            f"{_versions(PROTOCOL_OLDEST, PROTOCOL_VERSION)}; they may be one minor version apart: use the "
+            "mqdssm of the server"
+        )
+
+
+def _versions(oldest: int, newest: int) -> str:
+    return f"version {newest}" if oldest == newest else f"versions {oldest} to {newest}"
+
+
+class StatusRequest(_Request):
     """Request for the state of the server; the reply is a `StatusReply`."""
 
     request: Literal["status"] = "status"
 
 
-class ObjectChangeRequest(_Document):
+class ObjectChangeRequest(_Request):
     """Request for a change of an object; the reply is an `OutcomeReply`.
 
     Attributes:
@@ -70,7 +135,7 @@ class ObjectChangeRequest(_Document):
     attributes: dict[str, Any]
 
 
-class TakeOverRequest(_Document):
+class TakeOverRequest(_Request):
     """Request to own a partition whose owner is lost for good.
 
     The reply is an `OutcomeReply`.
@@ -87,7 +152,7 @@ class TakeOverRequest(_Document):
     dry_run: bool = False
 
 
-class NameAuthorityRequest(_Document):
+class NameAuthorityRequest(_Request):
     """Request to accept another server as the owner of a partition.
 
     The reply is an `OutcomeReply`. The request also confirms that this server steps down.
@@ -98,7 +163,7 @@ class NameAuthorityRequest(_Document):
     machine_name: str = Field(min_length=1, max_length=256)
 
 
-class ResynchronizeRequest(_Document):
+class ResynchronizeRequest(_Request):
     """Request for a full synchronization of a partition.
 
     The reply is an `OutcomeReply`.
@@ -108,7 +173,7 @@ class ResynchronizeRequest(_Document):
     partition: UUID
 
 
-class RoleRequest(_Document):
+class RoleRequest(_Request):
     """Request to give a machine another role; the reply is an `OutcomeReply`.
 
     The request goes to the owner of the partition that changes (docs/directory-servers.md).
@@ -123,7 +188,7 @@ class RoleRequest(_Document):
     role: Role | None
 
 
-class SitePscRequest(_Document):
+class SitePscRequest(_Request):
     """Request to the PEC to name another PSC of a site, whose PSC is lost for good.
 
     The reply is an `OutcomeReply`.
@@ -138,7 +203,7 @@ class SitePscRequest(_Document):
     machine_name: str = Field(max_length=256)
 
 
-class ServerRemovalRequest(_Document):
+class ServerRemovalRequest(_Request):
     """Request to the PSC of a site to remove a BSC; the reply is an `OutcomeReply`.
 
     Attributes:
@@ -151,7 +216,7 @@ class ServerRemovalRequest(_Document):
     dry_run: bool = False
 
 
-class HostRequest(_Document):
+class HostRequest(_Request):
     """Request to remember the address of a machine; the reply is an `OutcomeReply`."""
 
     request: Literal["host"] = "host"
@@ -160,7 +225,7 @@ class HostRequest(_Document):
     address: str = Field(max_length=300)
 
 
-class AdmissionRequest(_Document):
+class AdmissionRequest(_Request):
     """Request to make the objects of a new directory server.
 
     The reply is an `AdmissionReply`. A PSC is admitted by the PEC, which makes its site. A BSC is
@@ -186,7 +251,7 @@ class AdmissionRequest(_Document):
     address: Annotated[Address, Field(max_length=300)]
 
 
-class TokenRequest(_Document):
+class TokenRequest(_Request):
     """Request for a join token; the reply is a `TokenReply`.
 
     Attributes:
@@ -205,7 +270,7 @@ class TokenRequest(_Document):
     valid_s: int = Field(ge=60, le=TOKEN_S_MAX)
 
 
-class TokenWithdrawalRequest(_Document):
+class TokenWithdrawalRequest(_Request):
     """Request to withdraw the join token for a machine.
 
     The reply is an `OutcomeReply`.
@@ -215,7 +280,7 @@ class TokenWithdrawalRequest(_Document):
     machine_name: MachineName
 
 
-class ServerStopRequest(_Document):
+class ServerStopRequest(_Request):
     """Request to stop the server; the reply comes before it stops."""
 
     request: Literal["stop"] = "stop"
@@ -310,6 +375,13 @@ class TokenReply(_Document):
     fingerprint: str
 
 
+RefusalKind = Literal["usage", "not found", "failure", "unknown"]
+
+
+def _known_kind(kind: str) -> str:
+    return kind if kind in get_args(RefusalKind) else "unknown"
+
+
 class RefusedReply(_Document):
     """Refusal of a request that cannot be carried out.
 
@@ -318,12 +390,13 @@ class RefusedReply(_Document):
     Attributes:
         problem: the reason.
         kind: "usage" if the request is wrong, "not found" if there is no such object, "failure" if the
-            server cannot do it now. "unknown" if the server does not know if the change was made.
+            server cannot do it now. "unknown" if the server does not know if the change was made; a kind of
+            a newer server is read as this one.
     """
 
     reply: Literal["refused"] = "refused"
     problem: str
-    kind: Literal["usage", "not found", "failure", "unknown"]
+    kind: Annotated[RefusalKind, BeforeValidator(_known_kind)]
 
 
 Reply = StatusReply | OutcomeReply | AdmissionReply | TokenReply | RefusedReply
@@ -331,6 +404,15 @@ Reply = StatusReply | OutcomeReply | AdmissionReply | TokenReply | RefusedReply
 REQUESTS: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(discriminator="request")])
 REPLIES: Final[TypeAdapter[Reply]] = TypeAdapter(Annotated[Reply, Field(discriminator="reply")])
 HELLOS: Final[TypeAdapter[Hello]] = TypeAdapter(Hello)
+
+
+def read_leniently(documents: TypeAdapter[T], data: bytes) -> T:
+    """Read a document, without the fields that only a newer version knows.
+
+    Raises:
+        ValidationError: it is no such document.
+    """
+    return documents.validate_json(data, extra="ignore")
 
 
 def reply_of(act: Callable[[], Reply]) -> Reply:
@@ -402,6 +484,22 @@ def _receive(connection: socket.socket, octets: int) -> bytes:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Return the problems of a document that is not valid, without its values."""
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems[:5])
+    """Return the problems of a document that is not valid, without its values.
+
+    A field or a request that is not known is named, with the version that does not know it.
+    """
+    problems = error.errors(include_url=False, include_input=False)
+    return "; ".join(": ".join(filter(None, _place_and_words(problem))) for problem in problems[:5])
+
+
+def _place_and_words(problem: "ErrorDetails") -> tuple[str, str]:
+    """Return the place of a problem, which may be empty, and its words."""
+    place, words = ".".join(map(str, problem["loc"])), problem["msg"]
+    unknown = (
+        f"not known to mqdssm {mqdssm.__version__}: a newer one made it; upgrade the server, or do without"
+    )
+    if problem["type"] == "extra_forbidden":
+        words = unknown
+    elif problem["type"] == "union_tag_invalid":
+        words = f"{problem['ctx']['tag'][:64]!r} is {unknown}"
+    return place, words

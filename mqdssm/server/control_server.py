@@ -135,10 +135,14 @@ class ControlServer:
             self._room.release()
 
     def _talk(self, client: socket.socket) -> None:
-        own = protocol.Hello(protocol=protocol.PROTOCOL_VERSION, machine_name=self._service.machine_name)
+        own = protocol.Hello.own(self._service.machine_name)
         protocol.send_document(client, own, protocol.REPLY_BYTES_MAX)
         first = protocol.receive_document(client, protocol.REQUEST_BYTES_MAX)
-        if first is None or protocol.HELLOS.validate_json(first).protocol != protocol.PROTOCOL_VERSION:
+        if first is None:
+            return
+        if problem := protocol.read_leniently(protocol.HELLOS, first).problem():
+            refusal = protocol.RefusedReply(problem=f"the client cannot be answered: {problem}", kind="usage")
+            protocol.send_document(client, refusal, protocol.REPLY_BYTES_MAX)
             return
         while (data := protocol.receive_document(client, protocol.REQUEST_BYTES_MAX)) is not None:
             reply = self._service.perform(data)

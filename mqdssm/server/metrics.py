@@ -230,7 +230,7 @@ def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
         return peer.casefold() if peer.casefold() in named else OTHER
 
     sessions = Counter(
-        ("out" if session.is_initiator else "in", session.state.value) for session in snapshot.sessions
+        ("out" if session.is_initiator else "in", str(session.state)) for session in snapshot.sessions
     )
     yield _gauge(
         "sessions",
@@ -279,7 +279,7 @@ def _counts(snapshot: ServerSnapshot) -> Iterator[Metric]:
         "Replication messages.",
         ("type", "outcome"),
         [
-            ({"type": count.message_type, "outcome": count.outcome.value}, count.count)
+            ({"type": count.message_type, "outcome": str(count.outcome)}, count.count)
             for count in snapshot.messages
         ],
     )

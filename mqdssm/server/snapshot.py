@@ -1,14 +1,16 @@
 """Snapshot of a directory server: the one public form of its state.
 
 `mqdssm status`, the metrics and the status page are made from it. `ServerSnapshot.model_dump_json` writes it,
-and `ServerSnapshot.model_validate_json` reads it. Numbers of partitions are sequence numbers.
+and `ServerSnapshot.model_validate_json` reads it, with `extra="ignore"` also that of a newer server. A new
+field gets a default, for servers that do not send it (decision T151). Numbers of partitions are sequence
+numbers.
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mqdssm.drivers.measurements import MessageOutcome
 from mqdssm.engines.replication.settings import Role
@@ -17,6 +19,12 @@ from mqdssm.engines.session.timers import SessionState
 Severity = Literal["info", "warning", "error"]
 ServerPart = Literal["replication", "notification", "queue manager", "transport"]
 """Part of a server that counts events."""
+_KNOWN_FIRST = Field(union_mode="left_to_right")  # else any text of a newer server
+
+
+def _known_severity(severity: str) -> str:
+    """Return a severity; "error" for one that only newer servers know."""
+    return severity if severity in get_args(Severity) else "error"
 
 
 class _Part(BaseModel):
@@ -152,7 +160,7 @@ class SessionSnapshot(_Part):
 
     peer: str
     is_initiator: bool
-    state: SessionState
+    state: Annotated[SessionState | str, _KNOWN_FIRST]
     in_flight: int
     problem: str
 
@@ -177,7 +185,7 @@ class MessageCount(_Part):
     """Number of replication messages of one type with one outcome, since the start."""
 
     message_type: str
-    outcome: MessageOutcome
+    outcome: Annotated[MessageOutcome | str, _KNOWN_FIRST]
     count: int
 
 
@@ -190,7 +198,7 @@ class EventCount(_Part):
         count: the number.
     """
 
-    part: ServerPart
+    part: Annotated[ServerPart | str, _KNOWN_FIRST]
     event: str
     count: int
 
@@ -279,7 +287,7 @@ class Problem(_Part):
         text: the condition, and what to do.
     """
 
-    severity: Severity
+    severity: Annotated[Severity, BeforeValidator(_known_severity)]
     subject: str
     text: str
 

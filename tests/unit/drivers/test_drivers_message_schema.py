@@ -102,7 +102,9 @@ def test_an_old_database_is_like_a_new_one(file, tmp_path):
             return database.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
 
     with closing(sqlite3.connect(file)) as database:
-        assert database.execute("SELECT count(*) FROM sqlite_sequence WHERE name = 'queue'").fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM sqlite_sequence WHERE name = 'queue'").fetchone() == (
+            0,
+        )
     MessageStore(file).close()
     MessageStore(tmp_path / "new").close()
     with closing(sqlite3.connect(tmp_path / "new")) as database:
@@ -118,7 +120,9 @@ def test_a_newer_database_is_refused_and_stays_as_it_was(file):
     with closing(sqlite3.connect(file)) as database:
         database.execute("PRAGMA user_version = 3")
     before = dump(file)
-    problem = r"messages\.sqlite was used by a newer mqdssm: its version is 3, .* up to 2\. Use the newer mqdssm"
+    problem = (
+        r"messages\.sqlite was used by a newer mqdssm: its version is 3, .* up to 2\. Use the newer mqdssm"
+    )
     with pytest.raises(ConfigError, match=problem):
         MessageStore(file)
     assert dump(file) == before
