@@ -21,10 +21,9 @@ from typing import IO, Any, Final
 import mqdssm
 from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.server.config import ServerConfig
-from mqdssm.server.folder import DirectoryServerFolder
+from mqdssm.server.folder import FORMAT, DirectoryServerFolder, check_known_format
 from mqdssm.server.private_directory import dump_directory, load_directory
 
-FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 MANIFEST_BYTES_MAX: Final = 1 << 16
 DIRECTORY: Final = "directory.ldif"
@@ -44,6 +43,7 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         ConfigError: the server has a directory of its own, the folder or the directory cannot be read, or
             the file exists or cannot be written.
     """
+    folder.check_format()
     config = ServerConfig.read(folder.config)
     if config.store.url:
         raise ConfigError(
@@ -148,7 +148,7 @@ def _manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
     """Return the digests of the members by name.
 
     Raises:
-        ConfigError: the archive has no manifest of this format.
+        ConfigError: the archive has no manifest, or a newer mqdssm made it.
     """
     head = archive.next()
     content = None if head is None or head.name != MANIFEST else archive.extractfile(head)
@@ -156,13 +156,10 @@ def _manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
         raise ConfigError(f"{file} is no backup of a directory server")
     try:
         manifest: dict[str, Any] = json.loads(content.read())
-        version, digests = manifest["format"], dict[str, str](manifest["sha256"])
+        number, digests = int(manifest["format"]), dict[str, str](manifest["sha256"])
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{file} is no backup of a directory server: its manifest is damaged") from error
-    if version != FORMAT:
-        raise ConfigError(
-            f"{file} has format {version}, and this mqdssm {FORMAT}: use the mqdssm that made it"
-        )
+    check_known_format(f"the backup {file}", number, str(manifest.get("mqdssm", "?")))
     if not _NEEDED <= digests.keys() <= _MEMBERS:
         raise ConfigError(f"{file} is no whole backup of a directory server: it has {', '.join(digests)}")
     return digests

@@ -1,14 +1,21 @@
 """Folder of a directory server: its files, for one process at a time."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import mqdssm
 from mqdssm.errors import ConfigError, folder_errors
-from mqdssm.events.durable_files import check_own, locked
+from mqdssm.events.durable_files import check_own, locked, write_atomically
 
+FORMAT: Final = 1
+"""Format of the folder, of the state in its directory, and of backups.
+
+A version of mqdssm that writes what the one before cannot read has the next number (decision T153).
+"""
 CONFIG_FILE: Final = "server.toml"
 _OTHERS: Final = 0o077
 
@@ -79,6 +86,11 @@ class DirectoryServerFolder:
         return self.path / "notified.state"
 
     @property
+    def format(self) -> Path:
+        """Format of the folder."""
+        return self.path / "format.json"
+
+    @property
     def directory(self) -> Path:
         """Private directory."""
         return self.path / "directory"
@@ -108,9 +120,30 @@ class DirectoryServerFolder:
         if mode & _OTHERS:
             raise ConfigError(f"{self.path} can be read by others: chmod 700 {self.path}")
 
+    def check_format(self) -> int:
+        """Check that no newer mqdssm has used the folder, in a format that this one does not know.
+
+        Returns:
+            The format; 0 if none is recorded yet.
+
+        Raises:
+            ConfigError: a newer mqdssm has used it, or the record cannot be read.
+        """
+        with folder_errors(f"{self.format} cannot be read"):
+            text = self.format.read_text() if self.format.exists() else "{}"
+        try:
+            record: dict[str, Any] = json.loads(text)
+            number, writer = int(record.get("format", 0)), str(record.get("mqdssm", "?"))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{self.format} is damaged: bring it back from a copy") from error
+        check_known_format(f"the folder {self.path}", number, writer)
+        return number
+
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process.
+        """Hold the folder for this process, and record the format of this mqdssm.
+
+        The record comes before anything is changed: an older mqdssm does not misread what follows.
 
         Raises:
             ConfigError: another process runs this server, or the folder cannot be used.
@@ -119,4 +152,25 @@ class DirectoryServerFolder:
         with ExitStack() as holding:
             with folder_errors(f"{self.path} cannot be used"):
                 holding.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
+            if self.check_format() < FORMAT:
+                record = {"format": FORMAT, "mqdssm": mqdssm.__version__}
+                write_atomically(self.format, [json.dumps(record), "\n"])
             yield
+
+
+def check_known_format(subject: str, number: int, writer: str) -> None:
+    """Check that this mqdssm knows the format of a folder or a backup.
+
+    Args:
+        subject: the folder or the backup, in words.
+        number: its format.
+        writer: version of mqdssm that has written it.
+
+    Raises:
+        ConfigError: it is newer.
+    """
+    if number > FORMAT:
+        raise ConfigError(
+            f"{subject} has format {number} of mqdssm {writer}, and this mqdssm {mqdssm.__version__} knows "
+            f"formats up to {FORMAT}: use mqdssm {writer} or a later one"
+        )

@@ -4,6 +4,9 @@ The server that admits makes the token (decision T136), and an operator carries 
 Both sides derive keys from its secret, and seal their documents with them. An authentication code proves that
 the sender has the token, and a signature that it has the key which the other side pins. Nothing is encrypted:
 no document is secret.
+
+Both hosts may be one minor version apart (decision T152): unknown fields of tokens and replies are ignored,
+and requests with such fields are refused. A change of the sealing itself needs other prefixes and purposes.
 """
 
 import hashlib
@@ -17,6 +20,7 @@ from uuid import UUID, uuid4
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+import mqdssm
 from mqdssm.directory.secret import Secret
 from mqdssm.drivers.authentication import signing_key
 from mqdssm.drivers.private_key import PrivateKey
@@ -28,7 +32,8 @@ from mqdssm.server.config import Address, MachineName, NameText
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, RefusedReply, problem_of
 from mqdssm.wire.keys import PublicKeys
 
-PREFIX: Final = "mqdssm-join-1."
+_ANY_PREFIX: Final = "mqdssm-join-"
+PREFIX: Final = f"{_ANY_PREFIX}1."
 """Beginning of a token, with its version."""
 TOKEN_BYTES_MAX: Final = 4096
 """Longest text of a token."""
@@ -115,8 +120,13 @@ class JoinToken:
         Raises:
             ConfigError: no token of this version; the text is not quoted.
         """
+        if text.strip().startswith(_ANY_PREFIX) and not text.strip().startswith(PREFIX):
+            raise ConfigError(
+                f"this join token is not of the version that mqdssm {mqdssm.__version__} knows: use the "
+                "mqdssm of the server that made it"
+            )
         try:
-            content = _TokenText.model_validate_json(urlsafe_b64decode(_body_of(text)))
+            content = _TokenText.model_validate_json(urlsafe_b64decode(_body_of(text)), extra="ignore")
         except ValueError:  # of pydantic and base64, too; their words may quote the secret
             raise ConfigError(
                 "this is no whole join token: 'mqdssm enterprise make-token' makes one"
@@ -177,7 +187,7 @@ class Sealed(_Document):
     def parse(cls, body: bytes) -> Self | None:
         """Read the body of a message; None if it is no sealed document."""
         try:
-            return cls.model_validate_json(body)
+            return cls.model_validate_json(body, extra="ignore")
         except ValidationError:
             return None
 
@@ -227,11 +237,11 @@ def seal_reply(token: JoinToken, key: PrivateKey, reply: JoinReply) -> bytes:
     return _seal(token, key, _REPLY, reply)
 
 
-def open_request(token: JoinToken, sealed: Sealed) -> JoinRequest | None:
-    """Return a request that was sealed with the token.
+def open_request(token: JoinToken, sealed: Sealed) -> tuple[JoinRequest, str] | None:
+    """Return a request that was sealed with the token, and the reason to refuse it, or an empty text.
 
     Returns:
-        None if somebody without the token sealed it.
+        None if somebody without the token sealed it. The reason is that fields are not known to this version.
 
     Raises:
         ValueError: it was not signed with the key that it has, or is no request.
@@ -241,12 +251,21 @@ def open_request(token: JoinToken, sealed: Sealed) -> JoinRequest | None:
         return None
     document, signature = opened
     try:
-        request = JoinRequest.model_validate_json(document)
+        request = JoinRequest.model_validate_json(document, extra="ignore")
     except ValidationError as error:
         raise ValueError(f"no request of this version: {problem_of(error)}") from None
     if not _is_signed(request.request.public_keys, token, _REQUEST, document, signature):
         raise ValueError("the request is not signed with its key")
-    return request
+    return request, _unknown_in(document)
+
+
+def _unknown_in(document: bytes) -> str:
+    """Return the fields of a request that this version does not know, in words; empty if there are none."""
+    try:
+        JoinRequest.model_validate_json(document)
+    except ValidationError as error:
+        return problem_of(error)
+    return ""
 
 
 def open_reply(token: JoinToken, sealed: Sealed) -> JoinReply | None:
@@ -259,7 +278,7 @@ def open_reply(token: JoinToken, sealed: Sealed) -> JoinReply | None:
     if opened is None:
         return None
     try:
-        reply = JoinReply.model_validate_json(opened[0])
+        reply = JoinReply.model_validate_json(opened[0], extra="ignore")
         fingerprint = fingerprint_of(b64decode(reply.public_keys, validate=True))
     except ValueError:  # of pydantic, too
         return None

@@ -181,20 +181,24 @@ class TokenAdmission:
         """
         machine_name = token.claims.machine_name
         try:
-            request = open_request(token, sealed)
+            opened = open_request(token, sealed)
         except ValueError as error:  # of somebody who has the token
             self._drop(f"request with the token for {machine_name}: {error}")
             return
-        if request is None:
+        if opened is None:
             self._drop(f"request with the token for {machine_name}, and a wrong code")
             if self._tokens.count_wrong(token.claims.token_id):
                 self._report(token, "is withdrawn after many requests with a wrong code: make another one")
             return
+        request, unknown = opened
         address = parse_socket_address(request.request.address)
         if address.is_anywhere:
             self._drop(f"request with the token for {machine_name}, which cannot be answered at {address}")
         elif not self._tokens.count_request(token.claims.token_id):
             self._drop(f"request with the token for {machine_name}: there were too many")
+        elif unknown:
+            self.counts.add("refused")
+            self._send(token, request.nonce, address, RefusedReply(problem=unknown, kind="usage"))
         else:
             self._send(token, request.nonce, address, self._reply(token, request.request))
 

@@ -6,8 +6,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import BaseModel, RootModel
 from support.replication.queue_managers import key_of
 
+import mqdssm
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
 from mqdssm.server.config import encoded_keys
@@ -101,12 +103,10 @@ def changed(text: str, **changes: Any) -> str:
         lambda _text: "",
         lambda text: text[:-5],
         lambda text: text.removeprefix(PREFIX),
-        lambda text: text.replace("join-1", "join-2"),
         lambda text: text + "A" * TOKEN_BYTES_MAX,
         lambda text: text[:30] + "é" + text[31:],
         lambda text: changed(text, secret=b64encode(b"short").decode()),
         lambda text: changed(text, secret="?" * 44),
-        lambda text: changed(text, more=1),
         lambda text: changed(text, claims={}),
     ],
 )
@@ -116,6 +116,45 @@ def test_texts_that_are_no_token_are_refused_and_not_quoted(damage):
         JoinToken.parse(text)
     assert refused.value.__suppress_context__
     assert len(str(refused.value)) < 200
+
+
+def test_a_token_of_another_version():
+    """Decision T152: unknown facts are ignored, another kind of token is refused by its version."""
+    made = token()
+    text = made.reveal()
+    claims = {**made.claims.model_dump(mode="json"), "of_the_next_version": [1]}
+    assert JoinToken.parse(changed(text, claims=claims, more=1)) == made
+    with pytest.raises(ConfigError, match=r"not of the version that mqdssm [0-9.]+ knows: use the mqdssm of"):
+        JoinToken.parse(text.replace("join-1", "join-2"))
+
+
+def grown(document: BaseModel, part: str) -> RootModel[Any]:
+    """A document of the next version: it, or a part in it, has another field."""
+    content = document.model_dump(mode="json")
+    (content[part] if part else content)["of_the_next_version"] = {"a": 7}
+    return RootModel(content)
+
+
+@pytest.mark.parametrize("part", ["", "reply"])
+def test_a_reply_of_the_next_version_is_read_without_unknown_fields(part):
+    """Decision T152."""
+    made, answered = token(), reply()
+    newer = parsed(seal_reply(made, PEC, grown(answered, part)))
+    assert b"of_the_next_version" in b64decode(newer.document)
+    assert open_reply(made, newer) == answered
+
+
+@pytest.mark.parametrize("part", ["", "request"])
+def test_a_request_of_the_next_version_names_its_unknown_fields(part):
+    """Decision T152."""
+    made, asked = token(), request()
+    opened, problem = open_request(made, parsed(seal_request(made, PSC, grown(asked, part))))
+    assert opened == asked
+    place = f"{part}.of_the_next_version".lstrip(".")
+    assert problem.startswith(f"{place}: not known to mqdssm {mqdssm.__version__}: ")
+    assert "upgrade the server" in problem
+    envelope = {**json.loads(seal_request(made, PSC, asked)), "of_the_next_version": 1}
+    assert open_request(made, parsed(json.dumps(envelope).encode())) == (asked, "")
 
 
 def test_a_token_file_is_for_its_owner_alone(tmp_path):
@@ -134,7 +173,7 @@ def test_a_token_file_is_for_its_owner_alone(tmp_path):
 
 def test_both_sides_open_what_the_other_has_sealed():
     made, asked, answered = token(), request(), reply()
-    assert open_request(made, parsed(seal_request(made, PSC, asked))) == asked
+    assert open_request(made, parsed(seal_request(made, PSC, asked))) == (asked, "")
     assert open_reply(made, parsed(seal_reply(made, PEC, answered))) == answered
     refused = answered.model_copy(update={"reply": RefusedReply(problem="no", kind="usage")})
     assert open_reply(made, parsed(seal_reply(made, PEC, refused))) == refused

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pydantic import RootModel
 from support.replication.joining import Berlin, Clock
 from support.replication.queue_managers import guid_of, key_of, wait_until
 from support.replication.tcp_machines import QUICK
@@ -31,6 +32,7 @@ from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.transport import Message
+from mqdssm.server import token_client
 from mqdssm.server.config import ServerConfig, encoded_keys
 from mqdssm.server.control_protocol import AdmissionRequest
 from mqdssm.server.folder import DirectoryServerFolder
@@ -195,6 +197,24 @@ def test_a_refused_admission_leaves_the_token(berlin, tmp_path):
         berlin.token(role=Role.BSC, site="Site1", machine_name="BSC1")
     with pytest.raises(ValueError, match="give the address"):
         berlin.token(site="Oslo", address="0.0.0.0:1801")
+
+
+def test_a_newer_server_that_asks_for_something_unknown_is_told_so(berlin, tmp_path, monkeypatch):
+    """Decision T152: nothing is made, and the token is not used."""
+    token = berlin.token()
+
+    def newer(made: JoinToken, key: PrivateKey, join: JoinRequest) -> bytes:
+        content = join.model_dump(mode="json")
+        content["request"]["quorum"] = 3
+        return seal_request(made, key, RootModel(content))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(token_client, "seal_request", newer)
+        with pytest.raises(ValueError, match=r"request\.quorum: not known to mqdssm .* upgrade the server"):
+            join(tmp_path / "newer", token, berlin.clock)
+    assert berlin.site("Rome") is None
+    join(tmp_path / "same", token, berlin.clock)
+    assert berlin.site("Rome") is not None
 
 
 def test_guesses_get_no_answer_and_end_the_token(berlin, tmp_path):
