@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.servers.crews import QUICK, WHOLE_S, Crew, check_whole
 from support.servers.enterprise import (
     FIVE,
     EnterpriseProcesses,
@@ -21,23 +22,10 @@ from support.servers.enterprise import (
 )
 from support.servers.namespaces import why_not
 from support.servers.packet_relay import PacketRelay, lose
-from support.servers.recording_clients import RecordingClient, differences
 
 from mqdssm.server.backup import back_up, restore
 from mqdssm.server.folder import DirectoryServerFolder
 
-QUICK: Final = """
-[timers]
-intrasite_s = 0.2
-intersite_s = 0.5
-header_s = 2
-sync_wait_s = 2
-request_wait_s = 3
-forwarded_wait_s = 4
-retry_connect_s = 1
-retry_connect_max_s = 5
-"""
-WHOLE_S: Final = 300.0
 FAKETIME: Final = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), Path("libfaketime"))
 THREE: Final = (FIVE[0], FIVE[1], FIVE[3])
 """A PEC, a PSC and its BSC."""
@@ -49,63 +37,6 @@ def needs_namespaces() -> None:
         pytest.skip(reason)
 
 
-class Crew:
-    """Clients of servers.
-
-    Args:
-        servers: the enterprise.
-        each: clients of each server.
-        pause_s: of each client between two changes.
-        at: the servers; none: all.
-        owners: servers whose queues are changed; none: those of all PSCs and the PEC.
-        letter: in the names of clients, and so of their queues: two crews at one server differ in it.
-    """
-
-    def __init__(
-        self,
-        servers: EnterpriseProcesses,
-        each: int,
-        pause_s: float,
-        *,
-        at: Sequence[str] = (),
-        owners: Sequence[str] = (),
-        letter: str = "c",
-    ) -> None:
-        everybody = {servers.psc_of(member.place.site).name for member in servers.members.values()}
-        self.clients = [
-            RecordingClient(
-                f"{name.lower()}{letter}{number}",
-                servers.members[name],
-                sorted(owners or everybody),
-                pause_s=pause_s,
-            )
-            for name in at or servers.members
-            for number in range(each)
-        ]
-        for client in self.clients:
-            client.start()
-
-    @property
-    def acknowledged(self) -> int:
-        return sum(client.acknowledged for client in self.clients)
-
-    def work(self, changes: int, seconds: float = 120) -> None:
-        """Wait until so many further changes were acknowledged."""
-        until = self.acknowledged + changes
-
-        def is_done() -> bool:
-            for client in self.clients:
-                if client.failure is not None:
-                    raise client.failure
-            return self.acknowledged >= until
-
-        wait_for(f"{changes} changes", seconds, is_done)
-
-    def stop(self) -> None:
-        for client in self.clients:
-            client.stop()
-
-
 @contextmanager
 def harmed(relay: PacketRelay) -> Iterator[None]:
     """Lose, delay and reorder packets during a block."""
@@ -113,18 +44,6 @@ def harmed(relay: PacketRelay) -> Iterator[None]:
     yield
     assert relay.overtaken
     relay.delay_s = relay.jitter_s = relay.loss = 0
-
-
-def check_whole(servers: EnterpriseProcesses, *crews: Crew) -> None:
-    """Stop the clients; all replicas become equal, and have what was acknowledged."""
-    for crew in crews:
-        crew.stop()
-    wait_for("all replicas have the last numbers", WHOLE_S, lambda: servers.lag() == 0)
-    summary = servers.compare()
-    assert (summary["differences"], summary["lag"]) == (0, 0)
-    clients = [client for crew in crews for client in crew.clients]
-    for member in servers.members.values():
-        assert not differences(clients, member.ldapi_url), member.name
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")

@@ -65,12 +65,14 @@ class Member:
         folder: its folder.
         process: its process; None: it was ended.
         environment: of its process, beside that of the tests.
+        program: command line of mqdssm, of this version or another one.
     """
 
     place: Place
     folder: Path
     process: "subprocess.Popen[str] | None" = None
     environment: dict[str, str] = field(default_factory=dict)
+    program: Sequence[str] = PROGRAM
 
     @property
     def name(self) -> str:
@@ -128,6 +130,7 @@ class EnterpriseProcesses:
         launch: starts a program on a host, as `Lan.start`.
         settings: further tables of all configurations.
         own_settings: further tables of the configurations of single servers, by name.
+        program: command line of mqdssm by which the servers are started at first.
     """
 
     def __init__(
@@ -139,8 +142,9 @@ class EnterpriseProcesses:
         launch: Callable[..., "subprocess.Popen[str]"],
         settings: str = "",
         own_settings: Mapping[str, str] | None = None,
+        program: Sequence[str] = PROGRAM,
     ) -> None:
-        self.members = {place.name: Member(place, folder / place.host) for place in places}
+        self.members = {place.name: Member(place, folder / place.host, program=program) for place in places}
         self._address_of, self._launch = address_of, launch
         self._settings, self._own_settings = settings, own_settings or {}
 
@@ -186,7 +190,7 @@ class EnterpriseProcesses:
     def start(self, name: str, *options: str) -> None:
         """Start a server, and wait until it is ready."""
         member = self.members[name]
-        line = [*PROGRAM, "serve", str(member.config), "-o", "json", *options]
+        line = [*member.program, "serve", str(member.config), "-o", "json", *options]
         with member.log.open("a") as log:
             process = self._launch(member.host, line, stderr=log, env={**os.environ, **member.environment})
         output = process.stdout

@@ -1,0 +1,1 @@
+"""Programs of the previous and of the next minor version."""
