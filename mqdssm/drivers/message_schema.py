@@ -1,4 +1,4 @@
-"""Tables of the database of recoverable messages, and the steps from older versions to the current one.
+"""Tables of the database of recoverable messages, and steps from older versions.
 
 The version is SQLite's ``user_version``. A new database begins with the first version, and goes the same
 steps as an old one: no second description of the tables can differ (decision T150).

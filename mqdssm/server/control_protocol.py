@@ -59,7 +59,10 @@ class _Document(BaseModel):
 
 
 class _Request(_Document):
-    """Base of all requests: a field with its default is not sent, so that older servers need not know it."""
+    """Base of all requests.
+
+    A field with its default is not sent, so that older servers need not know it.
+    """
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -97,7 +100,7 @@ class Hello(_Document):
         )
 
     def problem(self) -> str:
-        """Return the reason why this program cannot speak with the sender; empty if it can."""
+        """Return why this program cannot speak with the sender; empty if it can."""
         oldest = self.protocol if self.oldest is None else self.oldest
         if oldest <= PROTOCOL_VERSION and self.protocol >= PROTOCOL_OLDEST:
             return ""

@@ -121,7 +121,7 @@ class DirectoryServerFolder:
             raise ConfigError(f"{self.path} can be read by others: chmod 700 {self.path}")
 
     def check_format(self) -> int:
-        """Check that no newer mqdssm has used the folder, in a format that this one does not know.
+        """Check that no newer mqdssm has used the folder with another format.
 
         Returns:
             The format; 0 if none is recorded yet.

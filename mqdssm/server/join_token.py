@@ -238,10 +238,11 @@ def seal_reply(token: JoinToken, key: PrivateKey, reply: JoinReply) -> bytes:
 
 
 def open_request(token: JoinToken, sealed: Sealed) -> tuple[JoinRequest, str] | None:
-    """Return a request that was sealed with the token, and the reason to refuse it, or an empty text.
+    """Return a request that was sealed with the token, and its unknown fields.
 
     Returns:
-        None if somebody without the token sealed it. The reason is that fields are not known to this version.
+        None if somebody without the token sealed it. Unknown fields are a reason to refuse the request, in
+        words; an empty text if there are none.
 
     Raises:
         ValueError: it was not signed with the key that it has, or is no request.
@@ -260,7 +261,7 @@ def open_request(token: JoinToken, sealed: Sealed) -> tuple[JoinRequest, str] | 
 
 
 def _unknown_in(document: bytes) -> str:
-    """Return the fields of a request that this version does not know, in words; empty if there are none."""
+    """Return the unknown fields of a request in words; empty if there are none."""
     try:
         JoinRequest.model_validate_json(document)
     except ValidationError as error:
