@@ -4,11 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.enterprises.rules_world import guid, queue, sound, tables
+from support.spark.engines import chosen_engine
 from support.spark.exports import write_export
 from typer.testing import CliRunner
 
 from mqdssm.cli.main import app
+
+pytestmark = [pytest.mark.both_engines, pytest.mark.usefixtures("engine")]
 
 RULES = """
 [fail]
@@ -29,7 +33,7 @@ def world(folder: Path, *quotas: int) -> Path:
 
 
 def validate(folder: Path, *options: str, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["validate", str(folder), *options])
+    result = CliRunner().invoke(app, ["validate", str(folder), "--engine", chosen_engine(), *options])
     assert result.exit_code == code, result.output
     return result
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def _heeded_signals() -> Iterator[None]:
 
 QUICK = ("read enterprise", "list queue", "doctor", "watch queue --state STATE", "schema check")
 """Commands without Spark."""
-SPARK = (
+PIPELINE = (
     "export --to OUT",
     "validate",
     "inventory",
@@ -56,6 +56,20 @@ def silent_server() -> Iterator[tuple[socket.socket, str]]:
 
 def files_with_the_password(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
+
+
+def processes_below(folder: Path) -> list[str]:
+    """Return the command lines of processes that still run, workers and Java included.
+
+    Args:
+        folder: their folder for temporary files, by which they are known: children inherit it.
+    """
+    running = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if f"TMPDIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                running.append((process / "cmdline").read_text().replace("\0", " "))
+    return running
 
 
 def end_while_it_logs_in(command: str, number: int, folder: Path, *, closed: bool = False) -> tuple[int, str]:
@@ -103,6 +117,7 @@ def end_while_it_logs_in(command: str, number: int, folder: Path, *, closed: boo
             process.communicate()
     assert files_with_the_password(folder) == []
     assert list((folder / "tmp").iterdir()) == []
+    assert processes_below(folder / "tmp") == []
     return process.returncode, said or ""
 
 
@@ -202,13 +217,13 @@ def test_the_demonstration_ends(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("command", SPARK)
-def test_a_command_of_the_pipeline_ends(command: str, number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", PIPELINE)
+def test_a_command_of_the_pipeline_ends(command: str, number: int, engine: str, tmp_path: Path) -> None:
     generate(
         EnterprisePlan(sites=1, machines=2, queues=3, users=1, seed=1), tmp_path / "tables", SampleForm.MQIS
     )
-    code, said = end_while_it_logs_in(command, number, tmp_path)
+    code, said = end_while_it_logs_in(f"{command} --engine {engine}", number, tmp_path)
     assert code == 128 + number
     assert said.endswith(f"error: ended by {signal.Signals(number).name}\n")
