@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, Final, Generic, TypeVar
@@ -61,6 +62,13 @@ class Timers:
         return name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Probe:
+    """Question whether the driver still processes events."""
+
+    on_answer: Callable[[], object]
+
+
 class EngineDriver(Generic[E]):
     """Base of drivers, which performs the actions of an engine.
 
@@ -86,7 +94,7 @@ class EngineDriver(Generic[E]):
         self._step = step
         self._clock: Final = clock or steady_clock()
         self._stopping: Final = Event()
-        self._events: Final[SimpleQueue[E | Exception | None]] = SimpleQueue()
+        self._events: Final[SimpleQueue[E | Exception | _Probe | None]] = SimpleQueue()
         self._timers: Final = Timers()
         self.performers: Final[dict[type, Callable[..., object]]] = {
             StartTimer: lambda action: self._timers.start(action.name, self._clock() + action.after_s),
@@ -98,6 +106,14 @@ class EngineDriver(Generic[E]):
         """Let the driver end after its current work; from any thread."""
         self._stopping.set()
         self._events.put(None)
+
+    def probe(self, on_answer: Callable[[], object]) -> None:
+        """Ask whether the driver still processes events; from any thread.
+
+        Args:
+            on_answer: called in the driver's thread, when it has processed all earlier events.
+        """
+        self._events.put(_Probe(on_answer=on_answer))
 
     def wait(self) -> float | None:
         """Return the seconds until a timer expires; None if no timer runs."""
@@ -131,7 +147,9 @@ class EngineDriver(Generic[E]):
             event = self._events.get(timeout=timeout_s) if timeout_s != 0 else self._events.get_nowait()
         if isinstance(event, Exception):
             raise event
-        if event is not None:
+        if isinstance(event, _Probe):
+            event.on_answer()
+        elif event is not None:
             self.take(event)
         return event is not None
 

@@ -2,8 +2,6 @@
 
 import logging
 import math
-import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,6 +39,7 @@ from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.own_objects import OwnChange, OwnObjects
 from mqdssm.server.private_directory import directory_of
+from mqdssm.server.service_manager import Watchdog, notify_manager
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.server.token_admission import TokenAdmission
 from mqdssm.store.ldap import LdapStore, Owner
@@ -195,9 +194,12 @@ class ServerProcess:
         return TokenAdmission(admission, tokens, key, listen=listen, on_report=self._on_report)
 
     def _wait_for_end(self, server: DirectoryServer, control: ControlServer) -> None:
-        """Wait for the end; meanwhile the configuration file follows the role."""
-        follow_at = -math.inf
-        while not self._stopping.wait(ALIVE_S) and server.is_alive and control.is_alive:
+        """Wait for the end; meanwhile the configuration file follows the role, and systemd gets reports."""
+        follow_at, watchdog = -math.inf, Watchdog.of_environment(server.driver.probe)
+        wait_s = ALIVE_S if watchdog is None else min(ALIVE_S, watchdog.interval_s / 2)
+        while not self._stopping.wait(wait_s) and server.is_alive and control.is_alive:
+            if watchdog is not None:
+                watchdog.turn()
             if time.monotonic() >= follow_at:
                 self._follow(identity_of_running(server, self.config.server))
                 follow_at = time.monotonic() + FOLLOW_S
@@ -331,19 +333,3 @@ class ServerProcess:
             yield
         finally:
             ending.set()
-
-
-def notify_manager(state: str) -> None:
-    """Tell systemd the state of this process (sd_notify(3)).
-
-    Nothing is done if systemd has not started it.
-    """
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address.startswith(("/", "@")):
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        try:
-            manager.connect("\0" + address[1:] if address.startswith("@") else address)
-            manager.send(state.encode())
-        except OSError as error:
-            log.warning("systemd cannot be told %s: %s", state, error)

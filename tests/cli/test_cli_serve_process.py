@@ -2,15 +2,21 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support.project.source_tree import ROOT
 from support.replication.queue_managers import wait_until
 from support.replication.server_processes import served
 
+from mqdssm.cli.server.serve import GRACE_S
 from mqdssm.model.elements import Queue
 from mqdssm.server.control_client import ControlClient
 
@@ -132,6 +138,43 @@ def test_systemd_is_told_when_the_server_works_and_stops(alone, folder: Path, tm
             assert manager.recv(100) == b"READY=1"
             assert server.end() == 0
         assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_systemd_is_told_again_and_again_that_the_server_works(alone, folder: Path, tmp_path: Path) -> None:
+    file = Path(init(alone, folder)["config"])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(30)
+        manager.bind(str(tmp_path / "notify"))
+        with served(file, NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="600000") as server:
+            assert [manager.recv(100) for _ in range(3)] == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+            server.process.send_signal(signal.SIGTERM)
+            state = manager.recv(100)
+            while state == b"WATCHDOG=1":
+                state = manager.recv(100)
+            assert state == b"STOPPING=1"
+            assert server.process.wait(60) == 0
+
+
+UNIT = ROOT / "docs" / "server" / "mqdssm-server@.service"
+
+
+def test_the_unit_of_systemd_is_sound(tmp_path: Path) -> None:
+    text = UNIT.read_text()
+    (command,) = re.findall("^ExecStart=(.*)$", text, re.MULTILINE)
+    program = "/opt/mqdssm/bin/mqdssm"
+    assert command == f"{program} serve /var/lib/mqdssm/%i/server.toml -o json"
+    stop_s = int(re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)[0])
+    assert stop_s > GRACE_S  # the server itself ends before systemd kills it
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze (Debian: systemd)")
+    unit = tmp_path / "mqdssm-server@pec.service"
+    unit.write_text(text.replace(program, str(Path(sys.executable).parent / "mqdssm")))
+    done = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    limit = ["--offline=yes", "--threshold=20", unit]  # 2.0 of 10
+    done = subprocess.run([analyze, "security", *limit], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_directory_that_is_away_is_waited_for_and_reported_once(
