@@ -3,7 +3,7 @@
 A PEC, two PSCs and two BSCs run as processes, each with its own slapd in a network namespace of its own.
 Clients create queues at all five. The program prints the rate of acknowledged changes, the lag of the
 replicas, the time until all are equal, and the processor time of servers and slapds; then it compares the
-replicas object by object. It needs root.
+replicas object by object. It ends with exit code 1 if a change failed. It needs root.
 """
 
 import argparse
@@ -86,6 +86,11 @@ def create(server: Member, machine: str, numbers: range, outcomes: Outcomes) -> 
                 outcomes.add()
 
 
+def exit_code(outcomes: dict[str, Outcomes]) -> int:
+    """Return 0 if the clients of each server have created objects, and no change failed."""
+    return 0 if all(outcome.created and not outcome.failed for outcome in outcomes.values()) else 1
+
+
 def load(servers: EnterpriseProcesses, objects: int) -> dict[str, Outcomes]:
     """Create the objects at all servers, and print the progress."""
     members = servers.members
@@ -155,7 +160,7 @@ def main() -> int:
         for name, seconds in processor_seconds(servers).items():
             print(f"  {name}: {(seconds - used[name]) / created * 1000:.1f} ms of processor time a change")
         print(f"compared: {json.dumps(servers.compare())}")
-    return 0 if all(outcome.created for outcome in outcomes.values()) else 1
+    return exit_code(outcomes)
 
 
 if __name__ == "__main__":

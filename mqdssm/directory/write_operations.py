@@ -130,8 +130,9 @@ class WriteOperations:
                 f"{operation} refused: this is the directory of the replicating server "
                 f"{self._replicating_server}, which would not number the change: its replicas would differ",
                 dn=dn,
-                hint="nothing was sent. Make the change at the directory server, as mqdssm create, write and "
-                "delete do with --server; allow_replicated=True allows it here all the same",
+                hint="nothing was sent. Make the change at the directory server, through the control socket "
+                "in its folder: mqdssm create, write and delete do so with --server DIR/control.sock; "
+                "allow_replicated=True allows it here all the same",
             )
 
     def _find_replicating_server(self) -> str:

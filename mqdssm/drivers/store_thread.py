@@ -167,16 +167,20 @@ class StoreThread:
             durations=self._times.seen(),
         )
 
-    def check(self) -> None:
+    def check(self, wait_s: float = math.inf) -> None:
         """Ask the directory whether it answers, if no recent answer says so.
 
         The call is for other threads. It returns at the latest when `state` knows that there is no answer.
+
+        Args:
+            wait_s: return after so many seconds, also if nothing is known then.
         """
         silent_s = self._silent_s()
         heard_at = max(self._answered_at, self._heard_at())
         if silent_s < SILENT_S and time.monotonic() - heard_at > KNOWN_S:
             with suppress(DirectoryError, MappingError):
-                self._look_up(HasObjects(partition_id=PEC_PARTITION_ID), SILENT_S - silent_s + 0.1)
+                until_known_s = SILENT_S - silent_s + 0.1
+                self._look_up(HasObjects(partition_id=PEC_PARTITION_ID), min(until_known_s, wait_s))
 
     def lookup(self, operation: Operation) -> Result:
         """Perform a reading operation once and return its result.

@@ -1,8 +1,11 @@
 """Pages of a directory server on its local port: status page, metrics, health."""
 
 import json
+import math
+import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from threading import Lock
 from typing import Final
 
 from mqdssm.errors import require_packages
@@ -12,6 +15,10 @@ from mqdssm.server.snapshot import ServerSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
 
 JSON: Final = "application/json"
+CHECKED_S: Final = 5.0
+"""Seconds for which the result of a check of the directory counts."""
+HEALTH_S: Final = 2.0
+"""Seconds that a request for the health waits for the directory: clients wait five seconds or more."""
 
 
 def pages_of(reader: SnapshotReader) -> Mapping[str, Callable[[], HttpReply]]:
@@ -27,7 +34,7 @@ def pages_of(reader: SnapshotReader) -> Mapping[str, Callable[[], HttpReply]]:
     return {
         "/": lambda: status_reply(reader.read()),
         "/metrics": lambda: _metrics(reader.read()),
-        "/health": lambda: _health(reader.read(refresh=False)),
+        "/health": HealthPage(reader).reply,
     }
 
 
@@ -46,11 +53,38 @@ def _metrics(snapshot: ServerSnapshot) -> HttpReply:
     return HttpReply(body=metrics.metrics_text(snapshot), content_type=metrics.CONTENT_TYPE)
 
 
-def _health(snapshot: ServerSnapshot) -> HttpReply:
-    """Return status 200 while the server does its work, else 503.
+class HealthPage:
+    """Health of a server and its directory; thread-safe.
 
-    The directory is not asked: the answer comes at once.
+    The directory is asked at most once in `CHECKED_S`.
+
+    Args:
+        reader: reads the snapshot of the server.
+        clock: monotonic seconds.
     """
+
+    def __init__(self, reader: SnapshotReader, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reader, self._clock = reader, clock
+        self._lock: Final = Lock()
+        self._checked_at = -math.inf
+
+    def reply(self) -> HttpReply:
+        """Return status 200 while the server does its work, else 503.
+
+        The reply comes within `HEALTH_S`, also if the directory hangs (decision T156). Requests that come
+        during a check get the result that is known.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._clock() >= self._checked_at + CHECKED_S:
+                    self._reader.check_store(HEALTH_S)
+                    self._checked_at = self._clock()
+            finally:
+                self._lock.release()
+        return _health(self._reader.read(refresh=False))
+
+
+def _health(snapshot: ServerSnapshot) -> HttpReply:
     document = {
         "status": "ok" if snapshot.is_healthy else "failed",
         "machine": snapshot.machine_name,

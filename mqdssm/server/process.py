@@ -194,7 +194,10 @@ class ServerProcess:
         return TokenAdmission(admission, tokens, key, listen=listen, on_report=self._on_report)
 
     def _wait_for_end(self, server: DirectoryServer, control: ControlServer) -> None:
-        """Wait for the end; meanwhile the configuration file follows the role, and systemd gets reports."""
+        """Wait for the end.
+
+        Meanwhile the configuration file follows the role, and systemd gets its reports.
+        """
         follow_at, watchdog = -math.inf, Watchdog.of_environment(server.driver.probe)
         wait_s = ALIVE_S if watchdog is None else min(ALIVE_S, watchdog.interval_s / 2)
         while not self._stopping.wait(wait_s) and server.is_alive and control.is_alive:

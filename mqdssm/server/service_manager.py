@@ -31,10 +31,10 @@ def notify_manager(state: str) -> None:
 
 
 class Watchdog:
-    """Reports to systemd that a thread works (WATCHDOG=1), each time after the thread has proved it.
+    """Reports to systemd that a thread works (WATCHDOG=1).
 
-    A thread that hangs proves nothing: then no report is sent, and systemd restarts the service
-    (decision T155).
+    Each report comes after the thread has proved it. A thread that hangs proves nothing: then no report is
+    sent, and systemd restarts the service (decision T155).
 
     Args:
         probe: asks the thread to call a function.
@@ -60,7 +60,10 @@ class Watchdog:
 
     @classmethod
     def of_environment(cls, probe: Callable[[Callable[[], object]], object]) -> "Watchdog | None":
-        """Return the watchdog that systemd wants (sd_watchdog_enabled(3)); None if it wants none."""
+        """Return the watchdog that systemd wants; None if it wants none.
+
+        See sd_watchdog_enabled(3).
+        """
         microseconds, pid = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID")
         if not microseconds.isdecimal() or int(microseconds) == 0 or pid not in {None, str(os.getpid())}:
             return None

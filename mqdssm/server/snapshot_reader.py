@@ -120,6 +120,14 @@ class SnapshotReader:
             ),
         )
 
+    def check_store(self, wait_s: float) -> None:
+        """Ask the directory if it answers, if no recent answer says so.
+
+        Args:
+            wait_s: how long to wait for the answer; `read` then has what is known.
+        """
+        self._server.store.check(wait_s)
+
     def _queues(self) -> tuple[QueueSnapshot, ...]:
         return tuple(
             QueueSnapshot(

@@ -4,7 +4,9 @@ from uuid import UUID
 
 import pytest
 from support.replication.live_servers import Enterprise, pec_with_site
+from support.servers.terminal import in_terminal
 
+from mqdssm.cli.exits import INTERRUPTED
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.snapshot_reader import SnapshotReader
@@ -33,6 +35,16 @@ def test_a_site_whose_psc_never_started_is_removed(alone, path):
     sites = {part["site_name"] for part in alone.json("status", *server)["partitions"]}
     assert "Site1" not in sites
     alone(*remove, code=4)
+
+
+@pytest.mark.slow  # starts a program
+def test_status_is_shown_again_and_again_until_ctrl_c(path, tmp_path):
+    args = ["status", "--server", str(path), "--watch"]
+    environment = {"MQDSSM_CONFIG": str(tmp_path / "none.toml")}
+    code, sent = in_terminal(args, {"running since": "\x03"}, environment, times=2)
+    assert code == INTERRUPTED, sent
+    assert sent.count("running since") == 2
+    assert "Traceback" not in sent
 
 
 def test_status_and_changes_by_the_socket(alone, path):

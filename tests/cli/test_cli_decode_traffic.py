@@ -1,5 +1,6 @@
 """``mqdssm decode --pcap`` of real traffic of two directory servers, captured by tcpdump on loopback."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -18,16 +19,20 @@ TCPDUMP = shutil.which("tcpdump", path="/usr/sbin:/usr/bin:/sbin:/bin")
 
 @contextmanager
 def captured(port: int, path: Path) -> Iterator[None]:
-    """Capture the connections of a port; skip the test where nobody may capture."""
+    """Capture the connections of a port.
+
+    Root has tcpdump from `make setup-test`, and may capture: nothing is skipped. Others may not.
+    """
+    is_root = os.geteuid() == 0
     if TCPDUMP is None:
-        pytest.skip("there is no tcpdump: make setup-test installs it")
+        (pytest.fail if is_root else pytest.skip)("there is no tcpdump: make setup-test as root installs it")
     options = ["-i", "lo", "-n", "-U", "--immediate-mode", "-Z", "root", "-w", str(path)]
     line = [TCPDUMP, *options, f"tcp port {port}"]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         first = next((text for text in process.stderr if "listening" in text or "permission" in text), "")
         if "listening" not in first:
-            pytest.skip(f"tcpdump cannot capture here: {first.strip()}")
+            (pytest.fail if is_root else pytest.skip)(f"tcpdump cannot capture here: {first.strip()}")
         try:
             yield
         finally:

@@ -34,6 +34,7 @@ from mqdssm.errors import (
 )
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.socket_addresses import SocketAddress
+from mqdssm.server import local_pages
 from mqdssm.server import process as server_process
 from mqdssm.server.backup import DIRECTORY, back_up, restore
 from mqdssm.server.config import ServerConfig, StoreSection
@@ -295,6 +296,37 @@ def test_metrics_health_and_the_status_page(tmp_path):
         assert json.loads(get(port, "/health")[1])["status"] == "ok"
     with pytest.raises(ConnectionRefusedError):
         get(port, "/health")
+
+
+def test_health_is_503_while_the_directory_is_away_or_hangs(tmp_path, slapd, monkeypatch):
+    """The server is idle: nobody but the requests for its health asks the directory."""
+    monkeypatch.setattr(store_thread, "SILENT_S", 1.0)
+    monkeypatch.setattr(store_thread, "KNOWN_S", 0.1)
+    monkeypatch.setattr(local_pages, "CHECKED_S", 0.1)
+    password, port = tmp_path / "password", free_port()
+    password.write_text(slapd.password)
+    password.chmod(0o600)
+    init(tmp_path / "pec", url=slapd.url, user=slapd.user, password_file=password, ca_file=slapd.ca_file)
+    config = tmp_path / "pec" / "server.toml"
+    config.write_text(f'{config.read_text()}\n[metrics]\naddress = "{port}"\n')
+
+    def health() -> int:
+        return get(port, "/health")[0]
+
+    with running(tmp_path / "pec"):
+        wait_until(lambda: health() == 200, 20)
+        stop(slapd.pid)
+        try:
+            wait_until(lambda: health() == 503, 20)
+            assert "it has not answered since" in get(port, "/health")[1]
+        finally:
+            os.kill(slapd.pid, signal.SIGCONT)
+        wait_until(lambda: health() == 200, 20)
+        slapd.stop()
+        wait_until(lambda: health() == 503, 20)
+        assert "the directory cannot be reached" in get(port, "/health")[1]
+        slapd.start()
+        wait_until(lambda: health() == 200, 40)
 
 
 def test_a_local_port_that_is_taken(tmp_path):

@@ -42,8 +42,9 @@ def test_events_change_nothing(server: OpenLdapServer) -> None:
     with mqdssm.connect(server.ldapi_url) as directory:
         queue = next(iter(directory.search(mqdssm.Queue)))
         queue.label = "by hand"
-        with pytest.raises(GenericDirectoryError, match=REFUSED):
+        with pytest.raises(GenericDirectoryError, match=REFUSED) as caught:
             directory.write(queue)
+        assert "with --server DIR/control.sock" in caught.value.hint
         with pytest.raises(GenericDirectoryError, match=REFUSED):
             directory.create(mqdssm.Queue(pathname="web01\\new"))
         with pytest.raises(GenericDirectoryError, match=REFUSED):

@@ -28,9 +28,10 @@ def in_terminal(
     environment: Mapping[str, str],
     *,
     columns: int = 80,
+    times: int = 1,
     program: Sequence[str] = MQDSSM,
 ) -> tuple[int, str]:
-    """Run a command on a terminal; type answers when their questions are seen.
+    """Run a command on a terminal; type answers when their questions are seen so many times.
 
     Returns:
         The exit code, and everything that was sent to the terminal.
@@ -53,7 +54,7 @@ def in_terminal(
             if not data:
                 break
             sent += data
-            for question in [one for one in waiting if one.encode() in sent]:
+            for question in [one for one in waiting if sent.count(one.encode()) >= times]:
                 os.write(terminal, waiting.pop(question).encode() + b"\n")
     finally:
         code = process.wait()

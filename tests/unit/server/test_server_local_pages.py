@@ -3,7 +3,9 @@
 import importlib.util
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from threading import Event
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,7 +15,7 @@ from support.replication.queue_managers import wait_until
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import MissingPackageError
 from mqdssm.server.http_server import HttpServer
-from mqdssm.server.local_pages import pages_of
+from mqdssm.server.local_pages import CHECKED_S, HEALTH_S, HealthPage, pages_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 
 
@@ -74,3 +76,34 @@ def test_a_missing_package_is_named_before_the_first_request(enterprise, monkeyp
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
     with pytest.raises(MissingPackageError, match=rf"package {package}: pip install 'mqdssm\[server\]'"):
         pages_of(SnapshotReader(pec.server))
+
+
+class CountingReader:
+    """Reader whose checks of the directory are counted, and take until they are released."""
+
+    def __init__(self, reader: SnapshotReader) -> None:
+        self.read, self.waits = reader.read, []
+        self.begun, self.released = Event(), Event()
+
+    def check_store(self, wait_s: float) -> None:
+        self.waits.append(wait_s)
+        self.begun.set()
+        assert self.released.wait(30)
+
+
+def test_the_directory_is_asked_once_in_a_while_and_nobody_waits_for_the_check_of_another(enterprise):
+    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    wait_until(lambda: pec.driver.status().partitions)
+    reader, now = CountingReader(SnapshotReader(pec.server)), 1000.0
+    page = HealthPage(reader, clock=lambda: now)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(page.reply)
+        assert reader.begun.wait(30)
+        assert page.reply().status == 200  # while the first one waits
+        reader.released.set()
+        assert first.result(30).status == 200
+    assert page.reply().status == 200
+    assert reader.waits == [HEALTH_S]
+    now += CHECKED_S
+    page.reply()
+    assert reader.waits == [HEALTH_S] * 2
