@@ -139,22 +139,31 @@ class DirectoryServerFolder:
         check_known_format(f"the folder {self.path}", number, writer)
         return number
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for this process, and record the format of this mqdssm.
+    def record_format(self) -> None:
+        """Record the format of this mqdssm in a locked folder, before anything is changed.
 
-        The record comes before anything is changed: an older mqdssm does not misread what follows.
+        An older mqdssm then does not misread what follows.
 
         Raises:
-            ConfigError: another process runs this server, or the folder cannot be used.
+            ConfigError: a newer mqdssm has used it, or the record cannot be read or written.
+        """
+        if self.check_format() < FORMAT:
+            record = {"format": FORMAT, "mqdssm": mqdssm.__version__}
+            write_atomically(self.format, [json.dumps(record), "\n"])
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process.
+
+        Raises:
+            ConfigError: another process runs this server, the folder cannot be used, or a newer mqdssm has
+                used it.
         """
         message = f"the server in {self.path} runs already: stop it first"
         with ExitStack() as holding:
             with folder_errors(f"{self.path} cannot be used"):
                 holding.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
-            if self.check_format() < FORMAT:
-                record = {"format": FORMAT, "mqdssm": mqdssm.__version__}
-                write_atomically(self.format, [json.dumps(record), "\n"])
+            self.check_format()
             yield
 
 

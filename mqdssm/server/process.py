@@ -114,6 +114,7 @@ class ServerProcess:
         with ExitStack() as closing:
             self._folder.check_private()
             closing.enter_context(self._folder.locked())
+            self._folder.record_format()
             key = PrivateKey.load(self._folder.key)
             options = closing.enter_context(directory_of(self.config.store, self._folder))
             store = self._wait_for(lambda: self._open_store(options, bytes(key.public_keys())))

@@ -21,6 +21,7 @@ from mqdssm.server import control_protocol as protocol
 from mqdssm.server.config import LIMITS, TIMERS, ServerConfig
 from mqdssm.server.control_client import ControlClient, error_of_refusal
 from mqdssm.server.control_server import ControlServer
+from mqdssm.server.folder import FORMAT, DirectoryServerFolder
 from mqdssm.server.snapshot import ServerSnapshot
 
 VECTORS = ROOT / "tests" / "vectors"
@@ -280,3 +281,29 @@ def test_requests_are_written_whole_where_they_are_kept():
         request = protocol.REQUESTS.validate_python(document)
         adapter: TypeAdapter[Any] = TypeAdapter(type(request))
         assert adapter.validate_json(request.model_dump_json()) == request
+
+
+# --- formats of folders (decision T153)
+
+
+def test_a_folder_gets_its_format_from_the_server_alone(tmp_path):
+    """Commands that only look leave a folder to the older version."""
+    folder = DirectoryServerFolder(tmp_path / "pec")
+    folder.make()
+    with folder.locked():
+        assert not folder.format.exists()
+        folder.record_format()
+        assert json.loads(folder.format.read_text()) == {"format": FORMAT, "mqdssm": mqdssm.__version__}
+        assert folder.check_format() == FORMAT
+    folder.format.write_text(json.dumps({"format": FORMAT + 1, "mqdssm": "9.9.0"}))
+    with pytest.raises(ConfigError, match=r"use mqdssm 9\.9\.0 or a later one"), folder.locked():
+        pass
+
+
+@pytest.mark.parametrize("text", ["[", "[]", "7", '{"format": null}', '{"format": "new"}'])
+def test_a_damaged_format(tmp_path, text):
+    folder = DirectoryServerFolder(tmp_path)
+    folder.format.write_text(text)
+    with pytest.raises(ConfigError, match=r"format\.json is damaged"):
+        folder.record_format()
+    assert folder.format.read_text() == text
