@@ -140,7 +140,7 @@ class DirectoryServerFolder:
         return number
 
     def record_format(self) -> None:
-        """Record the format of this mqdssm in a locked folder, before anything is changed.
+        """Record the format of this mqdssm in a locked folder, before any change.
 
         An older mqdssm then does not misread what follows.
 
