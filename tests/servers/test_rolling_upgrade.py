@@ -1,6 +1,7 @@
 """Directory servers, their clients and files one minor version apart (decisions T150 to T154)."""
 
 import json
+import signal
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -26,10 +27,13 @@ THREE = (FIVE[0], FIVE[1], FIVE[3])
 """A PEC, a PSC and its BSC."""
 
 
-def upgrade(servers: EnterpriseProcesses, name: str, program: Sequence[str]) -> None:
-    """Stop a server, and start it with another version."""
+def upgrade(
+    servers: EnterpriseProcesses, name: str, program: Sequence[str], number: int = signal.SIGTERM
+) -> None:
+    """End a server by a signal, and start it with another version."""
     member = servers.members[name]
-    assert servers.end(name) == 0, member.log.read_text()[-2000:]
+    code = 0 if number == signal.SIGTERM else -number
+    assert servers.end(name, number) == code, member.log.read_text()[-2000:]
     member.program = program
     servers.start(name)
 
@@ -133,13 +137,14 @@ def test_a_backup_of_the_previous_version_is_restored(tmp_path):
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_three_servers_are_upgraded_over_two_versions(tmp_path):
-    """Previous, this and next version, with a crew at each server; servers are killed, too."""
+    """Previous, this and next version, with a crew at each server; for the second step servers are killed."""
     with on_loopback(tmp_path, THREE, settings=QUICK, program=PREVIOUS) as servers:
         crew = Crew(servers, 2, 0.05)
         crew.work(100)
-        for program, version in ((PROGRAM, OWN), (NEXT, NEXT_VERSION)):
+        steps = ((PROGRAM, OWN, signal.SIGTERM), (NEXT, NEXT_VERSION, signal.SIGKILL))
+        for program, version, number in steps:
             for name in ("BSC01", "PSC01", "PEC01"):
-                upgrade(servers, name, program)
+                upgrade(servers, name, program, number)
                 crew.work(100, 600)
                 assert servers.members[name].status().version == version
         check_whole(servers, crew)
