@@ -90,6 +90,36 @@ class KilledOnce:
             yield piece
 
 
+RELEASE = "release"
+"""Name of the file, beside the markers, that ends the wait of `ReleasedOnce`."""
+
+
+@dataclass(frozen=True)
+class ReleasedOnce:
+    """Work whose first piece waits, before it begins, until a test has done something and releases it.
+
+    Attributes:
+        work: the real one.
+        marker: a file that is made then.
+    """
+
+    work: Work
+    marker: Path
+
+    @contextmanager
+    def open(self, stop: StopRequest) -> Iterator[Piece]:
+        with self.work.open(stop) as real:
+
+            def piece(number: int) -> Any:
+                with suppress(FileExistsError):
+                    self.marker.touch(exist_ok=False)
+                    while not (self.marker.parent / RELEASE).exists():
+                        time.sleep(0.05)
+                return real(number)
+
+            yield piece
+
+
 @dataclass(frozen=True)
 class HeldOnce:
     """Work whose first piece, when it is nearly done, waits for a minute.

@@ -34,7 +34,7 @@ for runner in (LocalRunner, SparkRunner):
     runner.run = observed(runner.run)
 runpy.run_module("mqdssm.cli.main", run_name="__main__", alter_sys=True)
 """
-"""Runs a command whose work is one of `comparison.KilledOnce` and `HeldOnce`, with workers in any case."""
+"""Runs a command whose work is of a class of `comparison` such as `KilledOnce`, with workers in any case."""
 
 
 def start(folder: Path, kind: str, *words: str) -> "subprocess.Popen[str]":
@@ -42,7 +42,7 @@ def start(folder: Path, kind: str, *words: str) -> "subprocess.Popen[str]":
 
     Args:
         folder: new, for a file of each job whose first piece was reached.
-        kind: ``KilledOnce`` or ``HeldOnce``.
+        kind: ``KilledOnce``, ``HeldOnce`` or ``ReleasedOnce``.
         words: of the command line.
     """
     folder.mkdir(parents=True)
@@ -68,15 +68,20 @@ def with_killed_workers(folder: Path, *words: str) -> tuple[str, int]:
     return out, len(list(folder.iterdir()))
 
 
+def wait_for_a_piece(folder: Path, process: "subprocess.Popen[str]") -> None:
+    """Wait until the first piece of a job is held."""
+    deadline = time.monotonic() + WAIT_S
+    while not any(folder.iterdir()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no piece was begun"
+        time.sleep(0.05)
+
+
 def kill_in_the_middle(folder: Path, *words: str) -> None:
     """Kill a command while it works, and wait until its workers have ended."""
     process = start(folder, "HeldOnce", *words)
     try:
-        deadline = time.monotonic() + WAIT_S
-        while not any(folder.iterdir()):
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline, "no piece was begun"
-            time.sleep(0.05)
+        wait_for_a_piece(folder, process)
         workers = readers(process.pid)
         assert workers
     finally:
