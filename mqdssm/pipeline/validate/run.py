@@ -158,7 +158,7 @@ def _decoding(rule: Rule) -> Undecodable:
 SWITCHED_OFF: Final = "switched off by the file of rules"
 BRIEF_ROWS_MAX: Final = 200_000  # below this number the JVM's start is most of the time
 LOCAL_OBJECTS_MAX: Final = 3_000_000
-"""Number of objects up to which the local engine is better, even with Java installed: docs/performance.md."""
+"""Number of objects above which unique values need more memory than a worker has (decision M133)."""
 
 
 @dataclass(frozen=True, slots=True)
