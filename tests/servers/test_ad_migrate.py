@@ -68,6 +68,7 @@ def check(domain, folder, sample, report):
         assert all(new[queue.original_identifier] == queue.identifier for queue in some)
 
 
+@pytest.mark.usefixtures("engine")
 def test_an_enterprise_becomes_a_domains(domain, tmp_path):
     sample, report = migrated(domain, tmp_path, sites=2, machines=6, queues=20)
     check(domain, tmp_path, sample, report)

@@ -111,6 +111,7 @@ def check_equal(server, folder: Path, manifest: Manifest, queues: int) -> None:
     compare(raw, found, ldapsearch(server), queues)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_equal_to_ldapsearch(domain, tmp_path, partitions) -> None:
     manifest = run(domain, tmp_path / "out", "queue", "ldap", partitions=partitions, file_rows=100)
