@@ -1,14 +1,21 @@
-"""MQIS tables in a real PostgreSQL: what is planned from it is what is planned from the files."""
+"""MQIS tables in a real PostgreSQL: what is planned from it is what is planned from the files.
+
+Bad rows are planned from Derby in memory, which comes with Spark: the session of all tests has it.
+"""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.mqis.plans import rejects_of
 from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
 from support.project.source_tree import ROOT
+from typer.testing import CliRunner
 
+from mqdssm.cli.main import app
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, read_operations
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
@@ -16,7 +23,7 @@ from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_start import free_ports
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 MAPPING = f"""
 [jdbc]
@@ -62,6 +69,7 @@ def contents(folder: Path) -> list[tuple[str, str, str, dict[str, tuple[bytes, .
     )
 
 
+@pytest.mark.soak
 def test_a_database_is_planned_as_its_files_are(tmp_path):
     if reason := why_none():
         pytest.skip(reason)
@@ -97,6 +105,7 @@ def test_a_database_is_planned_as_its_files_are(tmp_path):
         assert 'password authentication failed for user "reader"' in said
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not DRIVER.exists(), reason=f"{DRIVER} is missing: .ci/setup test installs it")
 def test_a_database_that_is_not_there(tmp_path):
     (tmp_path / "mapping.toml").write_text(f'[jdbc]\njars = ["{DRIVER}"]\n')
@@ -109,3 +118,52 @@ def test_a_database_that_is_not_there(tmp_path):
             url = f"jdbc:postgresql://{where}/mqis"
             said = planned(tmp_path / "plan", url, server, *mapping, code=3)
             assert f"{url}: the database is not reached: {words}" in said
+
+
+DERBY = {"url": "jdbc:derby:memory:rejects;create=true", "driver": "org.apache.derby.jdbc.EmbeddedDriver"}
+PARIS = "11111111-0000-4000-8000-000000000001"
+WEB01 = "22222222-0000-4000-8000-000000000001"
+QUEUES = [f"33333333-0000-4000-8000-00000000000{number}" for number in range(1, 5)]
+ROWS = {
+    "Site": ("PROPID_S_SITEID string, PROPID_S_PATHNAME string", [(PARIS, "Paris")]),
+    "Machine": (
+        "PROPID_QM_MACHINE_ID string, PROPID_QM_PATHNAME string, PROPID_QM_SITE_ID string",
+        [(WEB01, "web01", PARIS)],
+    ),
+    "Queue": (
+        "PROPID_Q_INSTANCE string, PROPID_Q_PATHNAME string, PROPID_Q_LABEL string",
+        [
+            (QUEUES[0], r"web01\orders", "fine"),
+            (QUEUES[1], r"gone\orders", "no machine"),
+            (QUEUES[2], r"web01\invoices", "fine, too"),
+            ("no GUID", r"web01\letters", "no number"),
+        ],
+    ),
+}
+"""Table -> columns as Spark takes them, and rows, of which two queues are bad."""
+
+
+def test_bad_rows_of_a_database_are_named(spark, tmp_path):
+    """By table, row and values: the copy that they were read from is gone when somebody reads this."""
+    for table, (columns, rows) in ROWS.items():
+        frame = spark.createDataFrame(rows, columns).coalesce(1)
+        frame.write.jdbc(DERBY["url"], f"MQIS_{table}", "overwrite", {"driver": DERBY["driver"]})
+    names = "".join(f'[tables.{table}]\ntable = "MQIS_{table}"\n' for table in ROWS)
+    (tmp_path / "mapping.toml").write_text(f'[jdbc]\ndriver = "{DERBY["driver"]}"\n{names}')
+    plan = tmp_path / "plan"
+    words = ["plan", DERBY["url"], "--to", str(plan), "--mapping", str(tmp_path / "mapping.toml")]
+    words += ["--create-computers", "--to-ldif", str(tmp_path / "ldif")]
+    done = CliRunner().invoke(app, [*words, "--naming-context", "DC=example,DC=com"])
+    assert done.exit_code == 1, done.output
+    rejects = {one["values"]["PROPID_Q_LABEL"]: one for one in rejects_of(plan, "Queue")}
+    numbers = {label: number for number, (_, _, label) in enumerate(ROWS["Queue"][1], 1)}
+    assert rejects.keys() == {"no machine", "no number"}
+    for label, reject in rejects.items():
+        place = {"table": "Queue", "row": numbers[label], "file": "MQIS_Queue", "file_row": numbers[label]}
+        assert reject.items() >= place.items()
+        assert tuple(reject["values"].values()) == ROWS["Queue"][1][numbers[label] - 1]
+    assert "gone" in rejects["no machine"]["reason"]
+    assert rejects["no number"]["reason"] == "'no GUID' is no GUID"
+    documents = [path for path in plan.rglob("*.json*") if path.is_file()]
+    named = set(re.findall(r"[^\s\"']*\.parquet", "".join(path.read_text() for path in documents)))
+    assert [name for name in named if not (plan / name).exists()] == []
