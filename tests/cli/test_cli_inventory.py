@@ -1,11 +1,14 @@
-"""``mqdssm inventory`` with files of machines, in this process and without a server."""
+"""``mqdssm inventory`` with files of machines, and of many queues, in this process and without a server."""
 
 import csv
 import json
+from collections import Counter
+from html import unescape
 from pathlib import Path
 
 import pytest
 from support.enterprises import machine_files as made
+from support.enterprises import report_world as large
 from support.enterprises.machine_files import queue, state
 from support.enterprises.rules_world import guid, sound, tables
 from support.spark.exports import write_export
@@ -78,3 +81,34 @@ def test_the_script(alone) -> None:
     shown = alone("inventory", "--script").stdout
     assert shown.startswith("# What this machine says")
     assert "Get-MsmqQueue -QueueType Private" in shown
+
+
+QUEUES = 10_000
+SHOWN = 300
+"""Queues that the page shows; the files have all."""
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_many_queues_are_complete(alone, engine, tmp_path) -> None:
+    """Each is in the file with its values, and counted with its machine; the page says what it has."""
+    world = large.with_queues(large.world_of(sites=20, machines=200), QUEUES)
+    write_export(tmp_path / "export", tables(world))
+    page, folder = tmp_path / "inventory.html", tmp_path / "csv"
+    words = ("--html", str(page), "--csv", str(folder), "--engine", engine)
+    alone("inventory", str(tmp_path / "export"), *words)
+    compared = ("Identifier", "Pathname", "Label", "Quota")
+    expected = sorted(tuple(str(row[name]) for name in compared) for row in world["queue"])
+    found = rows_of(folder / "queues.csv")
+    assert sorted(tuple(row[name] for name in compared) for row in found) == expected
+    assert len(expected) == QUEUES
+    counted = {row["ComputerName"]: int(row["Queues"]) for row in rows_of(folder / "machines.csv")}
+    machines = Counter(path.partition("\\")[0] for _, path, *_ in expected)
+    assert counted == {name: machines[name] for name in counted}
+    assert sum(counted.values()) == sum(n for name, n in machines.items() if not name.startswith("gone"))
+    text = unescape(page.read_text(encoding="utf-8"))
+    assert f"{SHOWN} of {QUEUES:,}: those with problems, then by name" in text
+    assert sum(path in text for _, path, *_ in expected) >= SHOWN

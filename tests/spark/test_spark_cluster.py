@@ -1,4 +1,4 @@
-"""A stand-alone cluster, a master and two workers: exports and validations run on it as on one machine."""
+"""A stand-alone cluster, a master and two workers: commands run on it as on one machine."""
 
 import json
 import os
@@ -13,8 +13,12 @@ import pytest
 from support.enterprises.many_objects import fill
 from support.spark.cluster import SparkCluster, spark_cluster
 from support.spark.export_command import Command, readers, without_engine
+from support.spark.killed_command import content
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [
@@ -173,6 +177,25 @@ def test_mqis_tables(spark_cluster, tmp_path) -> None:
     there = mqdssm("validate", "--mqis", str(folder), *options)
     here = mqdssm("validate", "--mqis", str(folder))
     assert (there[0], without_engine(there[1])) == (here[0], without_engine(here[1])), there[2]
+
+
+def test_diff(command, server, spark_cluster, tmp_path) -> None:
+    """An export is equal to its directory; other tables differ as they do without a cluster."""
+    assert command.ended(command.start())[0] == 0
+    options = [*spark_cluster.options, "--spark-shared", str(spark_cluster.shared)]
+    code, out, err = mqdssm("diff", str(command.folder), server.url, *options, server=server)
+    (summary,) = map(json.loads, out.splitlines())
+    assert (code, summary["engine"]) == (0, "spark"), err
+    assert summary["a"]["objects"] == summary["b"]["objects"] == QUEUES
+    folders = [spark_cluster.shared / tmp_path.name / name for name in ("sound", "broken")]
+    for folder in folders:
+        sample = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1)
+        generate(sample, folder, SampleForm.MQIS, faults=folder.name == "broken")
+    sides = [str(folder) for folder in folders]
+    there, here = mqdssm("diff", *sides, *options), mqdssm("diff", *sides, "--engine", "local")
+    assert (there[0], content(there[1])) == (here[0], content(here[1])), there[2]
+    assert (here[0], here[1].count("\n") > 50) == (1, True)
+    assert not [path for path in spark_cluster.shared.iterdir() if path.name.startswith("mqdssm-")]
 
 
 def test_folders_that_are_not_shared(command, spark_cluster) -> None:
