@@ -1,0 +1,121 @@
+"""SIGTERM, SIGHUP and SIGINT while a job of Spark runs: exit code, no half result, no password, no process.
+
+The first piece of the first job is held until then. `tests/cli/test_cli_signals.py` has the log-in.
+"""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.spark.export_command import descendants, readers
+from support.spark.killed_command import WAIT_S, start, wait_for_a_piece
+
+from mqdssm.pipeline.manifest import MANIFEST_NAME
+from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
+from mqdssm.samples.forms import SampleForm
+from mqdssm.samples.generate import generate
+from mqdssm.samples.plan import EnterprisePlan
+from mqdssm.testing.openldap import OpenLdapServer
+
+pytestmark = [
+    pytest.mark.slow,  # starts programs
+    pytest.mark.server,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(sys.platform == "win32", reason="looks for processes in /proc"),
+]
+
+COMMANDS = {
+    "export": "export --to OUT",
+    "validate": "validate --history HISTORY --metrics METRICS --report REPORT --write-baseline BASELINE",
+    "inventory": "inventory --csv CSV --html REPORT",
+    "diff": "diff TABLES URL",
+    "plan": "plan TABLES --to PLAN --create-computers",
+    "migrate": "migrate TABLES --to PLAN --create-computers",
+}
+RESULTS = {
+    "OUT": MANIFEST_NAME,
+    "PLAN": PLAN_NAME,
+    **dict.fromkeys(("HISTORY", "METRICS", "REPORT", "BASELINE", "CSV"), ""),
+}
+"""Place of a result -> file that makes a folder a whole one; empty: each file is a result."""
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+QUICK = ("validate", signal.SIGTERM)
+"""What ordinary runs try: a start of Java each."""
+
+
+def cases() -> Iterator[object]:
+    for command in COMMANDS:
+        for number in SIGNALS:
+            marks = [] if (command, number) == QUICK else [pytest.mark.soak]
+            yield pytest.param(command, number, marks=marks, id=f"{command}-{number.name}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenLdapServer]:
+    with OpenLdapServer(durable=False) as started:
+        yield started
+
+
+def processes_with(variable: str) -> list[int]:
+    """Return the processes with a variable in their environment, Java and workers included."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+def found_in(place: Path, whole: str) -> list[Path]:
+    """Return the files of a place that may be taken for a result."""
+    return [path for path in (place, *place.rglob("*")) if path.is_file() and whole in {"", path.name}]
+
+
+@pytest.mark.parametrize(("command", "number"), [*cases()])
+def test_a_signal_while_a_job_runs(
+    server, tmp_path, monkeypatch, command: str, number: signal.Signals
+) -> None:
+    folder, temporary, password = tmp_path / "work", tmp_path / "tmp", server.password
+    temporary.mkdir()
+    generate(
+        EnterprisePlan(sites=2, machines=4, queues=20, users=0, seed=1), folder / "tables", SampleForm.MQIS
+    )
+    places = {name: folder / name.lower() for name in RESULTS}
+    words = {**places, "TABLES": folder / "tables", "URL": server.url}
+    for name, value in {
+        "MQDSSM_URL": server.url,
+        "MQDSSM_USER": server.user,
+        "MQDSSM_PASSWORD": password,
+        "MQDSSM_CA_FILE": server.ca_file,
+        "TMPDIR": str(temporary),
+    }.items():
+        monkeypatch.setenv(name, value)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as without nohup
+    try:
+        chosen = [str(words.get(word, word)) for word in COMMANDS[command].split()]
+        process = start(tmp_path / "held", "HeldOnce", *chosen, "--engine", "spark")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    try:
+        wait_for_a_piece(tmp_path / "held", process)
+        assert readers(process.pid)
+        assert len(descendants(process.pid)) >= 2  # Java, and workers below it
+        process.send_signal(number)
+        out, err = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 128 + number, err
+    assert "Traceback" not in err
+    assert password not in out + err
+    if number != signal.SIGINT:
+        assert err.splitlines()[-1] == f"error: ended by {number.name}"
+    assert processes_with(f"TMPDIR={temporary}") == []
+    assert list(temporary.iterdir()) == []
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in left if password.encode() in path.read_bytes()] == []
+    results = [path for name, whole in RESULTS.items() for path in found_in(places[name], whole)]
+    assert results == []
