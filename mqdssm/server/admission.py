@@ -14,7 +14,7 @@ from mqdssm.engines.replication.properties import get_text, get_value
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
-from mqdssm.model.guid import Guid
+from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
@@ -24,6 +24,7 @@ from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, Kno
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.first_objects import machine_of, site_of
 from mqdssm.server.hosts import HostTable
+from mqdssm.server.new_sites import check_enterprise, first_psc_of, has_psc
 from mqdssm.server.object_changes import RequestedChange
 from mqdssm.wire.keys import PublicKeys
 
@@ -58,7 +59,8 @@ class Admission:
             DirectoryError: the directory cannot be read.
         """
         self._check_role(role, site)
-        if role is Role.PSC and read_object(self.server.store.lookup, ObjectType.SITE, path_name=site):
+        existing = read_object(self.server.store.lookup, ObjectType.SITE, path_name=site)
+        if role is Role.PSC and existing is not None and has_psc(existing):
             raise GenericDirectoryError(f"site {site} exists already: choose another name")
         self._check_name(machine_name)
 
@@ -85,12 +87,12 @@ class Admission:
         except DecodeError as error:
             raise ValueError(f"the public keys of {request.machine_name}: {error}") from error
         self._check_role(request.role, request.site)
-        new_site = Guid.of(request.site_id) if request.role is Role.PSC else None
+        new_site = self._site_id(request) if request.role is Role.PSC else None
         self._check_name(request.machine_name, signing_key, site_id=new_site)
         machine_id = Guid.of(request.machine_id)
         self._check_identifier(machine_id, request.machine_name, signing_key)
         if request.role is Role.PSC:
-            new = site_of(request.site, Guid.of(request.site_id), request.machine_name, signing_key)
+            new = site_of(request.site, new_site or NULL_GUID, request.machine_name, signing_key)
             site_id = self._make(request, new, Propid.S_PSC, is_repeated=is_repeated)
         else:
             site_id = Guid.of(self._config.server.site_id)
@@ -109,23 +111,19 @@ class Admission:
         if role is Role.PSC and current is not Role.PEC:
             raise ValueError(f"{own.machine_name} is a {current}: only the PEC adds a PSC and its site")
         if role is Role.PSC:
-            self._check_enterprise()
+            check_enterprise(self.server)
         elif current is Role.BSC or own.site.casefold() != site.casefold():
             raise ValueError(
                 f"{own.machine_name} is the {current} of {own.site}: the PSC of {site} adds its BSCs"
             )
 
-    def _check_enterprise(self) -> None:
-        """Refuse a new site in an empty directory (decision T110).
+    def _site_id(self, request: AdmissionRequest) -> Guid:
+        """Return the identifier of the site of a new PSC.
 
-        Raises:
-            GenericDirectoryError: the directory has no enterprise.
+        An existing site keeps its own.
         """
-        if not list_objects(self.server.store.lookup, ObjectType.ENTERPRISE):
-            raise GenericDirectoryError(
-                f"the directory of {self._config.server.machine_name} has no enterprise: see what the server "
-                "has reported"
-            )
+        site = read_object(self.server.store.lookup, ObjectType.SITE, path_name=request.site)
+        return Guid.of(request.site_id) if site is None or site.identifier is None else site.identifier
 
     def _check_name(
         self, machine_name: str, signing_key: bytes | None = None, *, site_id: Guid | None = None
@@ -178,6 +176,8 @@ class Admission:
     ) -> Guid:
         """Create an object, or find that of an earlier request; return its GUID.
 
+        A site that was made without a PSC gets this one (decision T157).
+
         The address is known before the object is made, which makes this server send to the new one. A
         refused request leaves the address of the machine that has the name.
 
@@ -186,7 +186,8 @@ class Admission:
             OutcomeUnknown: the object may have been made.
         """
         read = read_object(self.server.store.lookup, new.object_type, path_name=new.path_name)
-        if read is not None and read.identifier is not None:
+        lacks_psc = new.object_type is ObjectType.SITE and read is not None and not has_psc(read)
+        if read is not None and read.identifier is not None and not lacks_psc:
             values = dict(read.properties or ())
             key = Propid.S_PSC_SIGNPK if new.object_type is ObjectType.SITE else Propid.QM_SIGN_PK
             is_same = values.get(named) == request.machine_name and read.identifier == new.identifier
@@ -199,7 +200,8 @@ class Admission:
         if is_repeated:
             raise GenericDirectoryError(f"{new.title} was removed since {request.machine_name} was admitted")
         self.hosts.add(request.machine_name, request.machine_id, request.address)
-        outcome = new.perform(self.server.driver)
+        change = first_psc_of(new.identifier, new.properties) if lacks_psc and new.identifier else new
+        outcome = change.perform(self.server.driver)
         if outcome.status == Hresult.MQDS_NO_RSP_FROM_OWNER:
             raise OutcomeUnknown(f"{new.title} may have been made, or not")
         if is_failure(outcome.status) or outcome.identifier is None:

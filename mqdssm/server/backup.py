@@ -22,7 +22,7 @@ import mqdssm
 from mqdssm.errors import ConfigError, folder_errors
 from mqdssm.server.config import ServerConfig
 from mqdssm.server.folder import FORMAT, DirectoryServerFolder, check_known_format
-from mqdssm.server.private_directory import dump_directory, load_directory
+from mqdssm.server.private_directory import check_dump, dump_directory, load_directory
 
 MANIFEST: Final = "manifest.json"
 MANIFEST_BYTES_MAX: Final = 1 << 16
@@ -30,6 +30,30 @@ DIRECTORY: Final = "directory.ldif"
 _CONFIG, _KEY, _HOSTS, _FOUNDED = "server.toml", "key.pem", "hosts.json", "first-objects.made"
 _NEEDED: Final = frozenset({_CONFIG, _KEY, DIRECTORY})
 _MEMBERS: Final = _NEEDED | {_HOSTS, _FOUNDED}
+
+
+def check_back_up(folder: DirectoryServerFolder, file: Path) -> ServerConfig:
+    """Check that a backup can be written; return the configuration of the server.
+
+    Nothing is changed.
+
+    Args:
+        folder: as of `back_up`.
+        file: as of `back_up`.
+
+    Raises:
+        ConfigError: as of `back_up`, unless slapcat or the disk fails.
+    """
+    config = _config_to_back_up(folder)
+    check_dump(folder)
+    with folder_errors(f"the backup {file} cannot be written"):
+        if file.exists():
+            raise ConfigError(f"the backup {file} exists: name a new file")
+        if not os.access(file.parent, os.W_OK | os.X_OK):
+            raise ConfigError(f"the backup {file} cannot be written: {file.parent} cannot be written")
+        for source in (folder.config, folder.key):
+            source.open("rb").close()
+    return config
 
 
 def back_up(folder: DirectoryServerFolder, file: Path) -> None:
@@ -43,13 +67,7 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         ConfigError: the server has a directory of its own, the folder or the directory cannot be read, or
             the file exists or cannot be written.
     """
-    folder.check_format()
-    config = ServerConfig.read(folder.config)
-    if config.store.url:
-        raise ConfigError(
-            f"the directory of {config.server.machine_name} is at {config.store.url}: back it up there with "
-            f"slapcat, and save {folder.config} and {folder.key} with it"
-        )
+    config = _config_to_back_up(folder)
     with (
         folder_errors(f"the backup {file} cannot be written"),
         _new_file(file) as archive_file,
@@ -61,6 +79,45 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         optional = {_HOSTS: folder.hosts, _FOUNDED: folder.founded}
         sources |= {name: source for name, source in optional.items() if source.exists()}
         _write_archive(archive_file, config, sources)
+
+
+def _config_to_back_up(folder: DirectoryServerFolder) -> ServerConfig:
+    """Return the configuration of a server with a private directory.
+
+    Raises:
+        ConfigError: it cannot be read, or the server has a directory of its own.
+    """
+    folder.check_format()
+    config = ServerConfig.read(folder.config)
+    if config.store.url:
+        raise ConfigError(
+            f"the directory of {config.server.machine_name} is at {config.store.url}: back it up there with "
+            f"slapcat, and save {folder.config} and {folder.key} with it"
+        )
+    return config
+
+
+def check_restore(file: Path, path: Path) -> ServerConfig:
+    """Check that a backup can be restored; return the configuration in the file.
+
+    The backup is unpacked into a temporary folder, which is removed. Its entries are not loaded.
+
+    Args:
+        file: as of `restore`.
+        path: as of `restore`.
+
+    Raises:
+        ConfigError: the file is no whole backup, or the folder is not empty or cannot be made.
+    """
+    folder = DirectoryServerFolder(path)
+    with (
+        folder_errors(f"the backup {file} cannot be read"),
+        file.open("rb") as opened,
+        tempfile.TemporaryDirectory(prefix="mqdssm-") as temporary,
+    ):
+        folder.check_new()
+        _extract(file, opened, Path(temporary))
+        return ServerConfig.read(DirectoryServerFolder(Path(temporary)).config)
 
 
 def restore(file: Path, path: Path) -> DirectoryServerFolder:

@@ -20,6 +20,7 @@ from mqdssm.errors import (
     OutcomeUnknown,
 )
 from mqdssm.model.base import DirectoryObject
+from mqdssm.model.elements import Site
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.snapshot import ServerSnapshot
@@ -159,15 +160,43 @@ class ControlClient:
         """
         self._perform(protocol.ResynchronizeRequest(partition=partition), "resynchronize the partition")
 
-    def add_host(self, machine_name: str, address: str) -> None:
+    def add_site(self, site: Site, *, dry_run: bool = False) -> None:
+        """Let the PEC create a site that has no PSC yet.
+
+        Args:
+            site: its name and other attributes.
+            dry_run: True to check only if it can be created.
+
+        Raises:
+            ValueError: the server is not the PEC, or an attribute that a new site cannot have.
+            DirectoryError: the site exists, or the outcome is unknown.
+        """
+        request = protocol.SiteRequest(attributes=_attributes_of(site))
+        self._perform(request, f"add the site {site.name}", dry_run=dry_run)
+
+    def add_host(self, machine_name: str, address: str, *, dry_run: bool = False) -> None:
         """Let the server remember the address of a machine.
+
+        Args:
+            machine_name: the machine.
+            address: its address and port.
+            dry_run: True to check only if it can be kept.
 
         Raises:
             ValueError: no address.
             DirectoryError: the server cannot keep it.
         """
         request = protocol.HostRequest(machine_name=machine_name, address=address)
-        self._perform(request, f"remember the address of {machine_name}")
+        self._perform(request, f"remember the address of {machine_name}", dry_run=dry_run)
+
+    def check(self, request: protocol.AdmissionRequest | protocol.TokenRequest) -> None:
+        """Check that the server can carry out a request; nothing is changed.
+
+        Raises:
+            ValueError: the server cannot admit it.
+            DirectoryError: its site or its machine exists already, or the directory cannot be read.
+        """
+        self._perform(request, f"admit {request.machine_name}", dry_run=True)
 
     def admit(self, request: protocol.AdmissionRequest) -> protocol.AdmissionReply:
         """Let the server make the objects of a new directory server.
@@ -233,35 +262,41 @@ class ControlClient:
             raise self._unexpected(reply)
         return reply
 
-    def withdraw_token(self, machine_name: str) -> None:
+    def withdraw_token(self, machine_name: str, *, dry_run: bool = False) -> None:
         """Let the server withdraw the join token for a machine.
+
+        Args:
+            machine_name: the machine.
+            dry_run: True to check only if there is one.
 
         Raises:
             ObjectNotFound: there is none.
             GenericDirectoryError: the server cannot withdraw it.
         """
         request = protocol.TokenWithdrawalRequest(machine_name=machine_name)
-        self._perform(request, f"withdraw the token for {machine_name}")
+        self._perform(request, f"withdraw the token for {machine_name}", dry_run=dry_run)
 
     def stop(self) -> None:
         """Stop the server; it may run for some seconds yet."""
         self._perform(protocol.ServerStopRequest(), "stop")
 
     def _change(self, command: Any, obj: DirectoryObject) -> UUID | None:
-        attributes = obj.model_dump(mode="json", by_alias=True, exclude_unset=True)
         request = protocol.ObjectChangeRequest(
-            command=command, element=obj.element_name, attributes=attributes
+            command=command, element=obj.element_name, attributes=_attributes_of(obj)
         )
         return self._perform(request, f"{command} the {obj.element_name}")
 
-    def _perform(self, request: protocol.Request, task: str) -> UUID | None:
+    def _perform(self, request: protocol.Request, task: str, *, dry_run: bool = False) -> UUID | None:
         """Send a request for a change; return the identifier of its outcome.
+
+        A dry run has the request checked only.
 
         Raises:
             DirectoryError: the change was not made, or its outcome is unknown.
             ValueError: the request is wrong.
         """
-        reply = self._ask(request)
+        sent = protocol.DryRunRequest.model_validate({"checked": request}) if dry_run else request
+        reply = self._ask(sent)
         if not isinstance(reply, protocol.OutcomeReply):
             raise self._unexpected(reply)
         if is_failure(reply.status):
@@ -319,6 +354,11 @@ class ControlClient:
     def _lost(self, error: OSError) -> DirectoryNotConnected:
         reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
         return DirectoryNotConnected(f"the directory server at {self._path} {reason}")
+
+
+def _attributes_of(obj: DirectoryObject) -> dict[str, Any]:
+    """Return the populated attributes of an object by their names."""
+    return obj.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def error_of_refusal(reply: protocol.RefusedReply, machine_name: str) -> Exception:

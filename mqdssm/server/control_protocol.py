@@ -219,6 +219,19 @@ class ServerRemovalRequest(_Request):
     dry_run: bool = False
 
 
+class SiteRequest(_Request):
+    """Request to the PEC to create a site without a PSC.
+
+    The reply is an `OutcomeReply`.
+
+    Attributes:
+        attributes: attributes of the Site by their names of the specification, with its Name.
+    """
+
+    request: Literal["site"] = "site"
+    attributes: dict[str, Any]
+
+
 class HostRequest(_Request):
     """Request to remember the address of a machine; the reply is an `OutcomeReply`."""
 
@@ -283,6 +296,22 @@ class TokenWithdrawalRequest(_Request):
     machine_name: MachineName
 
 
+class DryRunRequest(_Request):
+    """Request to check another request, and to change nothing.
+
+    The reply is an `OutcomeReply`, or the refusal that the other request would get.
+
+    Attributes:
+        checked: the other request.
+    """
+
+    request: Literal["dry-run"] = "dry-run"
+    checked: Annotated[
+        SiteRequest | HostRequest | AdmissionRequest | TokenRequest | TokenWithdrawalRequest,
+        Field(discriminator="request"),
+    ]
+
+
 class ServerStopRequest(_Request):
     """Request to stop the server; the reply comes before it stops."""
 
@@ -298,10 +327,12 @@ Request = (
     | RoleRequest
     | SitePscRequest
     | ServerRemovalRequest
+    | SiteRequest
     | HostRequest
     | AdmissionRequest
     | TokenRequest
     | TokenWithdrawalRequest
+    | DryRunRequest
     | ServerStopRequest
 )
 

@@ -13,6 +13,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
+from mqdssm.server.new_sites import new_site
 from mqdssm.server.object_changes import change_of
 from mqdssm.server.owner_check import OWNER_WAIT_S, check_owner_is_silent
 from mqdssm.server.role_changes import role_change, server_removal, site_psc_change
@@ -76,6 +77,7 @@ class ControlService:
                 | protocol.RoleRequest()
                 | protocol.SitePscRequest()
                 | protocol.ServerRemovalRequest()
+                | protocol.SiteRequest()
             ):
                 return self._make(request)
             case protocol.TakeOverRequest():
@@ -84,33 +86,91 @@ class ControlService:
                 return self._ask(request)
             case protocol.HostRequest():
                 return self._add_host(request)
-            case protocol.AdmissionRequest():
-                if self._admission is None:
-                    raise ValueError(f"{self.machine_name} does not admit servers")
-                return self._admission.admit(request)
-            case protocol.TokenRequest() | protocol.TokenWithdrawalRequest():
-                return self._manage_token(request)
+            case protocol.AdmissionRequest() | protocol.TokenRequest() | protocol.TokenWithdrawalRequest():
+                return self._admit(request)
+            case protocol.DryRunRequest():
+                self._check(request.checked)
+                return protocol.OutcomeReply(status=0)
             case protocol.ServerStopRequest():
                 return STOPS
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _add_host(self, request: protocol.HostRequest) -> protocol.OutcomeReply:
+    def _check(
+        self,
+        request: protocol.SiteRequest
+        | protocol.HostRequest
+        | protocol.AdmissionRequest
+        | protocol.TokenRequest
+        | protocol.TokenWithdrawalRequest,
+    ) -> None:
+        """Make the checks of a request, and change nothing.
+
+        Raises:
+            ValueError: the request is wrong.
+            MqdssmError: the server cannot carry it out.
+        """
+        match request:
+            case protocol.SiteRequest():
+                new_site(request, self._server)
+            case protocol.HostRequest():
+                self._keeps_hosts().check(request.machine_name, request.address)
+            case protocol.AdmissionRequest():
+                self._admits().check(request.role, request.site, request.machine_name)
+            case protocol.TokenRequest():
+                self._makes_tokens().check(request)
+            case protocol.TokenWithdrawalRequest():
+                if not self._makes_tokens().has(request.machine_name):
+                    raise _no_token(request.machine_name)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _admits(self) -> Admission:
+        """Return what admits servers.
+
+        Raises:
+            ValueError: this server does not.
+        """
+        if self._admission is None:
+            raise ValueError(f"{self.machine_name} does not admit servers")
+        return self._admission
+
+    def _keeps_hosts(self) -> HostTable:
+        """Return the addresses of other servers.
+
+        Raises:
+            ValueError: this server keeps none.
+        """
         if self._hosts is None:
             raise ValueError(f"{self.machine_name} keeps no addresses")
-        self._hosts.add(request.machine_name, request.machine_id, request.address)
-        return protocol.OutcomeReply(status=0)
+        return self._hosts
 
-    def _manage_token(
-        self, request: protocol.TokenRequest | protocol.TokenWithdrawalRequest
-    ) -> protocol.TokenReply | protocol.OutcomeReply:
-        """Make or withdraw a join token."""
+    def _makes_tokens(self) -> TokenAdmission:
+        """Return what makes join tokens.
+
+        Raises:
+            ValueError: this server makes none.
+        """
         if self._token_admission is None:
             raise ValueError(f"{self.machine_name} makes no join tokens")
+        return self._token_admission
+
+    def _add_host(self, request: protocol.HostRequest) -> protocol.OutcomeReply:
+        self._keeps_hosts().add(request.machine_name, request.machine_id, request.address)
+        return protocol.OutcomeReply(status=0)
+
+    def _admit(
+        self,
+        request: protocol.AdmissionRequest | protocol.TokenRequest | protocol.TokenWithdrawalRequest,
+    ) -> protocol.AdmissionReply | protocol.TokenReply | protocol.OutcomeReply:
+        """Admit a server, or make or withdraw a join token."""
+        if isinstance(request, protocol.AdmissionRequest):
+            return self._admits().admit(request)
+        tokens = self._makes_tokens()
         if isinstance(request, protocol.TokenRequest):
-            return self._token_admission.make(request)
-        if not self._token_admission.withdraw(request.machine_name):
-            raise ObjectNotFound(f"there is no join token for {request.machine_name}")
+            return tokens.make(request)
+        if not tokens.withdraw(request.machine_name):
+            raise _no_token(request.machine_name)
         return protocol.OutcomeReply(status=0)
 
     def _make(
@@ -118,7 +178,8 @@ class ControlService:
         request: protocol.ObjectChangeRequest
         | protocol.RoleRequest
         | protocol.SitePscRequest
-        | protocol.ServerRemovalRequest,
+        | protocol.ServerRemovalRequest
+        | protocol.SiteRequest,
     ) -> protocol.OutcomeReply:
         """Make the change of an object that is requested; with `dry_run` check it only."""
         look_up = self._server.store.lookup
@@ -133,6 +194,8 @@ class ControlService:
                 change = server_removal(request, self._server)
                 if request.dry_run:
                     return protocol.OutcomeReply(status=0)
+            case protocol.SiteRequest():
+                change = new_site(request, self._server)
         return _reply(change.perform(self._server.driver))
 
     def _take_over(self, request: protocol.TakeOverRequest) -> protocol.OutcomeReply:
@@ -158,6 +221,10 @@ class ControlService:
                     return do.NameAuthority(request=number, partition_id=partition, machine_name=name)
 
         return _reply(self._server.driver.ask(event))
+
+
+def _no_token(machine_name: str) -> ObjectNotFound:
+    return ObjectNotFound(f"there is no join token for {machine_name}")
 
 
 def _reply(outcome: ObjectOutcome) -> protocol.OutcomeReply:

@@ -1,6 +1,7 @@
 """Folder of a directory server: its files, for one process at a time."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -95,6 +96,28 @@ class DirectoryServerFolder:
         """Private directory."""
         return self.path / "directory"
 
+    def check_new(self) -> None:
+        """Check that `make` can make the folder, and change nothing.
+
+        Raises:
+            ConfigError: it cannot be made, or holds a server already.
+        """
+        with folder_errors(f"{self.path} cannot hold a directory server"):
+            if self.path.exists():
+                self._check_empty()
+                place = self.path
+            else:
+                place = next(parent for parent in self.path.parents if parent.exists())
+            if not place.is_dir():
+                raise ConfigError(f"{self.path} cannot hold a directory server: {place} is no folder")
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise ConfigError(f"{self.path} cannot hold a directory server: {place} cannot be written")
+
+    def _check_empty(self) -> None:
+        check_own(self.path)
+        if any(self.path.iterdir()):
+            raise ConfigError(f"{self.path} is not empty: name a new folder for the directory server")
+
     def make(self) -> None:
         """Make the folder for its owner alone.
 
@@ -103,9 +126,7 @@ class DirectoryServerFolder:
         """
         with folder_errors(f"{self.path} cannot hold a directory server"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_own(self.path)
-            if any(self.path.iterdir()):
-                raise ConfigError(f"{self.path} is not empty: name a new folder for the directory server")
+            self._check_empty()
             self.path.chmod(0o700)
 
     def check_private(self) -> None:

@@ -64,6 +64,19 @@ class HostTable:
         with self._lock:
             return self._configured | {name: row["address"] for name, row in self._added.items()}
 
+    def check(self, machine_name: str, address: str) -> SocketAddress:
+        """Check that an address can be added; return it.
+
+        Raises:
+            ConfigError: too many addresses.
+            ValueError: no address.
+        """
+        host = parse_socket_address(address)
+        with self._lock:
+            if machine_name.casefold() not in self._added and len(self._added) >= HOSTS_MAX:
+                raise ConfigError(f"{self._file} has {HOSTS_MAX} addresses already: remove some")
+        return host
+
     def add(self, machine_name: str, machine_id: UUID | None, address: str) -> None:
         """Add or change the address of a machine, durably.
 
@@ -76,11 +89,9 @@ class HostTable:
             ConfigError: too many addresses, or the file cannot be written.
             ValueError: no address.
         """
-        host, name = parse_socket_address(address), machine_name.casefold()
+        host, name = self.check(machine_name, address), machine_name.casefold()
         with self._lock:
             before = self._added.get(name, {})
-            if not before and len(self._added) >= HOSTS_MAX:
-                raise ConfigError(f"{self._file} has {HOSTS_MAX} addresses already: remove some")
             facts = {
                 "address": address,
                 "id": str(machine_id) if machine_id else before.get("id", ""),

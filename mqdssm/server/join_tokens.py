@@ -97,15 +97,23 @@ class JoinTokens:
             ConfigError: there are too many tokens, or the file cannot be written.
         """
         with self._lock:
-            records = {
-                token_id: record
-                for token_id, record in self._records.items()
-                if self._is_kept(record) and not _is_for(record, token.claims.machine_name)
-            }
-            if len(records) >= TOKENS_MAX:
-                raise ConfigError(f"{TOKENS_MAX} join tokens are not used yet: withdraw some")
+            records = self._others(token.claims.machine_name)
             record = TokenRecord(claims=token.claims, secret=token.secret.reveal())
             self._write(records | {token.claims.token_id: record})
+
+    def has(self, machine_name: str) -> bool:
+        """Return True if there is a token for a machine."""
+        with self._lock:
+            return any(_is_for(record, machine_name) for record in self._records.values())
+
+    def check_room(self, machine_name: str) -> None:
+        """Check that a token for a machine can be added.
+
+        Raises:
+            ConfigError: there are too many tokens.
+        """
+        with self._lock:
+            self._others(machine_name)
 
     def withdraw(self, machine_name: str) -> bool:
         """Withdraw the tokens for a machine; return False if there is none.
@@ -190,6 +198,21 @@ class JoinTokens:
             record = self._records.get(token_id)
             if record is not None and not record.is_admitted:
                 self._update(record, is_admitted=is_admitted, used_by=record.used_by if is_admitted else "")
+
+    def _others(self, machine_name: str) -> dict[UUID, TokenRecord]:
+        """Return the tokens that stay when another one for a machine is added.
+
+        Raises:
+            ConfigError: there are too many.
+        """
+        records = {
+            token_id: record
+            for token_id, record in self._records.items()
+            if self._is_kept(record) and not _is_for(record, machine_name)
+        }
+        if len(records) >= TOKENS_MAX:
+            raise ConfigError(f"{TOKENS_MAX} join tokens are not used yet: withdraw some")
+        return records
 
     def _is_kept(self, record: TokenRecord) -> bool:
         return self._clock() < record.claims.expires + KEPT_S

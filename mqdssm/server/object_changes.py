@@ -17,7 +17,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import MappingError, ObjectNotFound
 from mqdssm.events.attributes import KEYS
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.elements import element_of
+from mqdssm.model.elements import Site, element_of
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
@@ -131,6 +131,28 @@ def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) ->
         path_name=path_name,
         identifier=Guid.of(obj.identifier) if obj.identifier else None,
         properties=properties,
+    )
+
+
+def site_creation(attributes: dict[str, Any]) -> RequestedChange:
+    """Return the creation of a site that has no PSC yet.
+
+    Args:
+        attributes: of the Site, as in an `ObjectChangeRequest`.
+
+    Raises:
+        ValueError: no name, or an attribute or a value that a new site cannot have.
+    """
+    obj = Site.from_json(json.dumps(attributes))
+    path_name = _path_name(ObjectType.SITE, obj)
+    properties = tuple(_properties(ObjectType.SITE, obj, obj.populated, Access.CREATE))
+    return RequestedChange(
+        command=Command.CREATE,
+        object_type=ObjectType.SITE,
+        partition_id=PEC_PARTITION_ID,
+        path_name=path_name,
+        identifier=None,
+        properties=((Propid.S_PSC, ""), *properties),
     )
 
 

@@ -41,13 +41,11 @@ def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator
         slapd.close()
 
 
-def dump_directory(store: StoreSection, folder: DirectoryServerFolder, file: Path) -> None:
-    """Write all entries of the private directory to a new LDIF file.
-
-    The file is a snapshot; slapd may run meanwhile.
+def check_dump(folder: DirectoryServerFolder) -> tuple[str, Path]:
+    """Return slapcat and the configuration of the private directory.
 
     Raises:
-        ConfigError: there is no directory yet, or slapcat fails.
+        ConfigError: there is no directory yet, or no slapcat.
     """
     configuration = folder.directory / "conf" / "slapd.conf"
     if not configuration.exists():
@@ -58,6 +56,18 @@ def dump_directory(store: StoreSection, folder: DirectoryServerFolder, file: Pat
     program = shutil.which("slapcat", path=search)
     if program is None:
         raise ConfigError("slapcat is not installed: it is a part of OpenLDAP's server")
+    return program, configuration
+
+
+def dump_directory(store: StoreSection, folder: DirectoryServerFolder, file: Path) -> None:
+    """Write all entries of the private directory to a new LDIF file.
+
+    The file is a snapshot; slapd may run meanwhile.
+
+    Raises:
+        ConfigError: there is no directory yet, or slapcat fails.
+    """
+    program, configuration = check_dump(folder)
     command = [program, "-f", str(configuration), "-b", store.base_dn, "-l", str(file)]
     result = subprocess.run(  # noqa: S603  a program of the system, without a shell
         command, capture_output=True, text=True, errors="replace", check=False

@@ -31,7 +31,14 @@ from mqdssm.server.folder import DirectoryServerFolder
 
 
 def make_pec(
-    path: Path, *, enterprise: str, site: str, machine_name: str, listen: str, store: StoreSection
+    path: Path,
+    *,
+    enterprise: str,
+    site: str,
+    machine_name: str,
+    listen: str,
+    store: StoreSection,
+    dry_run: bool = False,
 ) -> Path:
     """Make the folder of the PEC of a new enterprise; return its configuration file.
 
@@ -42,6 +49,7 @@ def make_pec(
         machine_name: its machine.
         listen: address and port for messages.
         store: its directory.
+        dry_run: True to make the checks only.
 
     Raises:
         ConfigError: a value that cannot be used, or the folder is not empty.
@@ -64,6 +72,10 @@ def make_pec(
         raise ConfigError(problem_of(error)) from None
     if not enterprise.strip():
         raise ConfigError("the enterprise needs a name")
+    if dry_run:
+        folder = DirectoryServerFolder(path)
+        folder.check_new()
+        return folder.config
     return write_folder(path, config)
 
 
@@ -122,6 +134,52 @@ def add_server(
     with folder_errors(f"{folder.admission} cannot be removed"):
         folder.admission.unlink()
     return file
+
+
+def check_addition(
+    path: Path,
+    client: "Checker | None",
+    *,
+    role: Literal[Role.PSC, Role.BSC],
+    site: str,
+    machine_name: str,
+    listen: str,
+    address: str = "",
+) -> Path:
+    """Make the checks of `add_server`; return the configuration file to be made.
+
+    Nothing is changed.
+
+    Args:
+        path: as of `add_server`.
+        client: the server that admits; None: it is not asked, as its token would be used.
+        role: as of `add_server`.
+        site: as of `add_server`.
+        machine_name: as of `add_server`.
+        listen: as of `add_server`.
+        address: as of `add_server`.
+
+    Raises:
+        ConfigError: as `add_server`.
+        ValueError: as `add_server`.
+        DirectoryError: the other server would refuse the new one, or cannot be asked.
+    """
+    draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
+    folder = DirectoryServerFolder(path)
+    if folder.admission.exists() and not folder.config.exists():
+        _begun(folder, draft)
+    else:
+        folder.check_new()
+        if client is not None:
+            client.check(draft)
+    return folder.config
+
+
+class Checker(Protocol):
+    """Server that checks if it can admit a new one: a `ControlClient`."""
+
+    def check(self, request: AdmissionRequest) -> None:
+        """Check that the server can be admitted, as `ControlClient.check`."""
 
 
 def _draft(

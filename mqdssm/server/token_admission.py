@@ -97,6 +97,26 @@ class TokenAdmission:
         self._changed.set()
         self._thread.join()
 
+    def check(self, request: TokenRequest) -> SocketAddress:
+        """Check that a token can be made; return the address of this server in it.
+
+        Raises:
+            ValueError: as `make`.
+            MqdssmError: as `make`.
+        """
+        address = parse_socket_address(request.address) if request.address else self._listen
+        if address.is_anywhere:
+            raise ValueError(
+                f"give the address by which the new server reaches this one, which is not {address}"
+            )
+        self._admission.check(request.role, request.site, request.machine_name)
+        self._tokens.check_room(request.machine_name)
+        return address
+
+    def has(self, machine_name: str) -> bool:
+        """Return True if there is a token for a machine."""
+        return self._tokens.has(machine_name)
+
     def make(self, request: TokenRequest) -> TokenReply:
         """Make a token for a new server.
 
@@ -106,12 +126,7 @@ class TokenAdmission:
             ConfigError: there are too many tokens, or they cannot be written.
             DirectoryError: the directory cannot be read.
         """
-        address = parse_socket_address(request.address) if request.address else self._listen
-        if address.is_anywhere:
-            raise ValueError(
-                f"give the address by which the new server reaches this one, which is not {address}"
-            )
-        self._admission.check(request.role, request.site, request.machine_name)
+        address = self.check(request)
         token = JoinToken.new(
             expires=self._tokens.now() + request.valid_s,
             role=request.role,

@@ -150,3 +150,35 @@ def test_a_folder_holds_one_server(alone, tmp_path):
     assert "is not empty" in alone(*init, code=2).stderr
     elsewhere = ("enterprise", "init", str(tmp_path / "b"), "--name", "C", "--site", "B", "--machine", r"A\B")
     assert "no name of a machine" in alone(*elsewhere, code=2).stderr
+
+
+def test_a_site_that_was_added_before_its_psc(alone, tmp_path):
+    """Nobody owns it until its PSC comes, which gets the identifier and the interval of the site."""
+    pec, psc = (tmp_path / name for name in ("pec", "psc"))
+    named = ("--name", "Contoso", "--site", "Berlin", "--machine", "PEC01")
+    made(alone, pec, "init", str(pec), *named, "--listen", free_address())
+    server = ("--server", str(pec / "control.sock"))
+    with serving(pec):
+        alone("enterprise", "add-site", "--site", "Paris", "--inter-site-interval", "7", *server)
+        assert "exists already" in alone.error("enterprise", "add-site", "--site", "paris", *server, code=6)
+        snapshot = wait_for(
+            alone, pec, lambda parts: any(part["site_name"] == "Paris" for part in parts.values())
+        )
+        (paris,) = [part for part in snapshot["partitions"] if part["site_name"] == "Paris"]
+        assert paris["owner"] == ""
+        assert any("no server owns it" in problem["text"] for problem in snapshot["problems"])
+        further = ("--role", "psc", "--machine", "PSC01", "--site", "Paris", "--listen", free_address())
+        through = ("--through", str(pec / "control.sock"))
+        plan = alone.json("enterprise", "add-server", str(psc), *further, *through, "--dry-run")
+        assert plan["steps"][1].endswith("admit PSC01 as a PSC of Paris")
+        site = made(alone, psc, "add-server", str(psc), *further, *through)
+        assert site == paris["partition_id"]
+        with serving(psc):
+            wait_for(alone, pec, lambda parts: parts[site]["last_number"] == 1)
+            alone("create", "queue", r"Pathname=PSC01\orders", *server)
+            wait_for(alone, psc, lambda parts: parts.get(site, {}).get("last_number") == 2)
+            snapshot = wait_for(alone, pec, lambda parts: parts[site]["last_number"] == 2)
+            assert {part["owner"] for part in snapshot["partitions"]} == {"PEC01", "PSC01"}
+        taken = ("--role", "psc", "--machine", "PSC02", "--site", "Paris", "--listen", free_address())
+        refused = alone.error("enterprise", "add-server", str(tmp_path / "x"), *taken, *through, code=6)
+        assert "exists already" in refused

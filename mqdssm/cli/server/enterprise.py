@@ -1,5 +1,6 @@
 """``mqdssm enterprise``: make directory servers, and change their roles."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
 from mqdssm.cli.server.control import control_client
+from mqdssm.cli.server.plans import DryRun, print_plan
 from mqdssm.cli.server.roles import add_role_commands
 from mqdssm.cli.server.tokens import AddedRole, add_token_commands, token_client
 
@@ -40,8 +42,14 @@ CaFile = Annotated[
 ]
 
 
-def _answer(run: CommandRun, config_file: Path) -> None:
-    """Print the configuration file of a new server, and the command to start it."""
+def _answer(run: CommandRun, config_file: Path, steps: Sequence[str] = (), *, dry_run: bool = False) -> None:
+    """Print the configuration file of a new server, and the command to start it.
+
+    Of a dry run, print the steps.
+    """
+    if dry_run:
+        print_plan(run, [*steps, f"make {config_file}"], [f"mqdssm serve {config_file}"])
+        return
     run.output.answer(
         {"config": str(config_file)}, f"made {config_file}", f"Start the server: mqdssm serve {config_file}"
     )
@@ -91,6 +99,7 @@ def init(
     user: User = "",
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Make the folder of the first directory server, the PEC of a new enterprise.
 
@@ -107,9 +116,15 @@ def init(
     )
     with usage_problems():
         config_file = make_pec(
-            folder.absolute(), enterprise=name, site=site, machine_name=machine, listen=listen, store=store
+            folder.absolute(),
+            enterprise=name,
+            site=site,
+            machine_name=machine,
+            listen=listen,
+            store=store,
+            dry_run=dry_run,
         )
-    _answer(run, config_file)
+    _answer(run, config_file, [f"make a key in {folder}"], dry_run=dry_run)
 
 
 command_app(
@@ -131,12 +146,14 @@ def add_server(
     machine: NewMachine = "",
     through: ThroughOrToken = None,
     token: Token = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Make the folder of another directory server, and its objects.
 
     A server that runs makes the objects. The PEC adds a PSC and its site, the PSC of a site its BSCs. The
     servers know each other's keys afterwards. Nothing is started. The server that admits is on this host
-    (--through), or it has made a join token (make-token), which names role, site and machine.
+    (--through), or it has made a join token (make-token), which names role, site and machine. A dry run asks
+    a server on this host if it admits the new one; one on another host is not asked.
     """
     from mqdssm.server import setup
     from mqdssm.server.folder import DirectoryServerFolder
@@ -145,6 +162,7 @@ def add_server(
         raise UsageProblem("give --through SOCKET or --token FILE")
     with ExitStack() as closing, usage_problems():
         admitter: setup.Admitter
+        checker: setup.Checker | None = None
         if token is not None:
             key_file = DirectoryServerFolder(folder.absolute()).key
             admitter, claims = token_client(run, token, key_file, listen, (role, site, machine))
@@ -152,18 +170,17 @@ def add_server(
         elif through is None or role is None or not site or not machine:
             raise UsageProblem("give --role, --site and --machine of the new server")
         else:
-            admitter = closing.enter_context(control_client(through))
+            admitter = checker = closing.enter_context(control_client(through))
             new_role = role.server_role
-        config_file = setup.add_server(
-            folder.absolute(),
-            admitter,
-            role=new_role,
-            site=site,
-            machine_name=machine,
-            listen=listen,
-            address=address,
-        )
-    _answer(run, config_file)
+        names = {"site": site, "machine_name": machine, "listen": listen, "address": address}
+        if dry_run:
+            config_file = setup.check_addition(folder.absolute(), checker, role=new_role, **names)
+        else:
+            config_file = setup.add_server(folder.absolute(), admitter, role=new_role, **names)
+    admitting = "the server that the token names" if checker is None else str(through)
+    admits = f"have {admitting} admit {machine} as a {new_role.value} of {site}"
+    steps = [f"make a key in {folder}", admits]
+    _answer(run, config_file, steps, dry_run=dry_run)
 
 
 command_app(
@@ -179,11 +196,19 @@ command_app(
 
 
 def add_host(
-    run: CommandRun, *, machine: MachineArgument, address: AddressArgument, through: Through
+    run: CommandRun,
+    *,
+    machine: MachineArgument,
+    address: AddressArgument,
+    through: Through,
+    dry_run: DryRun = False,
 ) -> None:
     """Let a directory server that runs remember the address of a machine, beside DNS."""
-    with control_client(through) as client:
-        client.add_host(machine, address)
+    with control_client(through) as client, usage_problems():
+        client.add_host(machine, address, dry_run=dry_run)
+    if dry_run:
+        print_plan(run, [f"{client.machine_name} remembers that {machine} is at {address}"], [])
+        return
     run.output.answer({"machine": machine, "address": address}, f"{machine} is at {address}")
 
 
@@ -201,27 +226,39 @@ Backup = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="New folder of the directory server.")]
 
 
-def backup(run: CommandRun, *, folder: Source, to: Target) -> None:
+def backup(run: CommandRun, *, folder: Source, to: Target, dry_run: DryRun = False) -> None:
     """Back up a directory server with a private directory, also while it runs.
 
     The file has the directory, the configuration and the private key: keep it as secret as the key.
     """
-    from mqdssm.server.backup import back_up
+    from mqdssm.server.backup import back_up, check_back_up
     from mqdssm.server.folder import DirectoryServerFolder
 
+    if dry_run:
+        with usage_problems():
+            config = check_back_up(DirectoryServerFolder(folder.absolute()), to.absolute())
+        print_plan(run, [f"write {to} with the directory and the key of {config.server.machine_name}"], [])
+        return
     with usage_problems():
         back_up(DirectoryServerFolder(folder.absolute()), to.absolute())
     run.output.answer({"backup": str(to), "octets": to.stat().st_size}, f"wrote {to}")
 
 
-def restore(run: CommandRun, *, file: Backup, folder: NewFolder) -> None:
+def restore(run: CommandRun, *, file: Backup, folder: NewFolder, dry_run: DryRun = False) -> None:
     """Make the folder of a directory server from a backup.
 
     Never start it while the original server runs. Its first start needs --restored: the server then asks
     the others before it gives numbers.
     """
+    from mqdssm.server.backup import check_restore
     from mqdssm.server.backup import restore as restore_backup
 
+    if dry_run:
+        with usage_problems():
+            config = check_restore(file, folder.absolute())
+        start = f"mqdssm serve {folder / 'server.toml'} --restored"
+        print_plan(run, [f"make {folder}, the {config.server.role} {config.server.machine_name}"], [start])
+        return
     with usage_problems():
         restored = restore_backup(file, folder.absolute())
     start = f"mqdssm serve {restored.config} --restored"

@@ -13,6 +13,7 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import Command, CommandRun, command_app, usage_problems
 from mqdssm.cli.server.control import control_client
+from mqdssm.cli.server.plans import DryRun, print_plan
 
 if TYPE_CHECKING:
     from mqdssm.engines.replication.settings import Role
@@ -31,7 +32,6 @@ FromRunningOwner = Annotated[
     bool,
     typer.Option("--from-running-owner", help="Also if the owner answers: changes that it makes are lost."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and print the steps, and change nothing.")]
 
 
 _TAKE_OVER_HINT = "choose a server that has more, or add --incomplete if there is none"
@@ -233,6 +233,43 @@ def name_psc(
         _perform(run, [step], [], dry_run=dry_run, act=lambda: client.name_psc(site, machine))
 
 
+def add_site(
+    run: CommandRun,
+    *,
+    server: Server,
+    site: Annotated[str, typer.Option("--site", metavar="NAME", help="Name of the new site.")],
+    intra_site_s: Annotated[
+        int | None,
+        typer.Option(
+            "--intra-site-interval", min=0, metavar="S", help="Seconds between two changes to BSCs."
+        ),
+    ] = None,
+    inter_site_s: Annotated[
+        int | None,
+        typer.Option("--inter-site-interval", min=0, metavar="S", help="Seconds between two to other sites."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Add a site that has no directory server yet; the PEC acts.
+
+    The PSC of the site is added later: enterprise add-server --role psc. Until then the site
+    can hold no machines.
+    """
+    from mqdssm.model.elements import Site
+
+    intervals = {
+        "intra_site_replication_interval": intra_site_s,
+        "inter_site_replication_interval": inter_site_s,
+    }
+    given = {name: seconds for name, seconds in intervals.items() if seconds is not None}
+    with control_client(server) as client, usage_problems():
+        new = Site.model_validate({"name": site, **given})
+        client.add_site(new, dry_run=True)
+        steps = [f"the PEC creates the site {site}, and every server gets its partition"]
+        afterwards = [f"add its PSC: mqdssm enterprise add-server DIR --role psc --site {site} …"]
+        _perform(run, steps, afterwards, dry_run=dry_run, act=lambda: client.add_site(new))
+
+
 def remove_site(
     run: CommandRun,
     *,
@@ -279,6 +316,7 @@ def add_role_commands(group: typer.Typer) -> None:
         remove_server: f"remove-server --machine BSC01 {here}",
         rename: "rename psc --machine PARIS01",
         name_psc: f"name-psc --site Paris --machine BSC01 {here}",
+        add_site: f"add-site --site Paris {here}",
         remove_site: f"remove-site --site Paris {here}",
     }
     for function, words in examples.items():
@@ -367,7 +405,4 @@ def _perform(
     if not dry_run:
         with usage_problems():
             act()
-    words = "would do" if dry_run else "done"
-    lines = [f"{words}: {step}" for step in steps] + [f"then: {text}" for text in afterwards]
-    document = {"dry_run": dry_run, "steps": list(steps), "afterwards": list(afterwards)}
-    run.output.answer(document, *lines)
+    print_plan(run, steps, afterwards, dry_run=dry_run)

@@ -11,6 +11,7 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.run import CommandRun, command_app, standard_input, usage_problems
 from mqdssm.cli.server.control import control_client
+from mqdssm.cli.server.plans import DryRun, print_plan
 
 if TYPE_CHECKING:
     from mqdssm.engines.replication.settings import Role
@@ -63,6 +64,7 @@ def make_token(
     to: To,
     address: Address = "",
     hours: Hours = HOURS,
+    dry_run: DryRun = False,
 ) -> None:
     """Make a join token for a directory server on another host.
 
@@ -87,6 +89,11 @@ def make_token(
     is_printed = str(to) == "-"
     if not is_printed and to.exists():
         raise UsageProblem(f"--to {to} exists: name a new file")
+    if dry_run:
+        with control_client(server) as client, usage_problems():
+            client.check(request)
+        print_plan(run, [f"make a join token for the {role} {machine} of {site}", f"write {to}"], [])
+        return
     with control_client(server) as client, usage_problems():
         reply = client.make_token(request)
     if is_printed:
@@ -115,10 +122,13 @@ def _write(file: Path, token: str) -> None:
         raise UsageProblem(f"--to {file} cannot be written: {error.strerror}; make the token again") from None
 
 
-def withdraw_token(run: CommandRun, *, machine: Machine, server: Server) -> None:
+def withdraw_token(run: CommandRun, *, machine: Machine, server: Server, dry_run: DryRun = False) -> None:
     """Withdraw the join token for a machine: it becomes worthless."""
     with control_client(server) as client:
-        client.withdraw_token(machine)
+        client.withdraw_token(machine, dry_run=dry_run)
+    if dry_run:
+        print_plan(run, [f"{client.machine_name} withdraws the join token for {machine}"], [])
+        return
     run.output.answer({"machine": machine}, f"the join token for {machine} is withdrawn")
 
 

@@ -14,7 +14,7 @@ from support.replication.queue_managers import guid_of, key_of
 from mqdssm.engines.replication.operations import ObjectOutcome, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, OutcomeUnknown
-from mqdssm.model.elements import Queue
+from mqdssm.model.elements import Queue, Site
 from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server import control_protocol as protocol
@@ -275,3 +275,27 @@ def test_a_repeated_request_has_the_same_identifier(path):
         assert client.admit(request) == client.admit(request)
         with pytest.raises(GenericDirectoryError, match="exists already"):
             client.admit(request.model_copy(update={"machine_id": guid_of("other").uuid}))
+
+
+def test_a_site_without_a_psc_gets_the_one_that_is_admitted(pec, path, tmp_path):
+    with ControlClient(path, reply_s=5) as client:
+        client.add_site(Site(name="Lima", inter_site_replication_interval=7))
+        with pytest.raises(GenericDirectoryError, match="exists already"):
+            client.add_site(Site(name="Lima"))
+        with pytest.raises(ValueError, match="cannot be changed"):
+            client.add_site(Site(name="Quito", full_path="CN=Quito"))
+    before = site_named(pec, "Lima")
+    assert (before[Propid.S_PSC], before[Propid.S_INTERVAL2]) == ("", 7)
+    lima = {"site": "Lima", "machine_name": "PSC7"}
+    with scripted_server(tmp_path / "s", b"") as requests, pytest.raises(OutcomeUnknown):
+        add(tmp_path / "s", tmp_path / "psc", **lima)
+    sent = protocol.REQUESTS.validate_json(requests[0])
+    with ControlClient(path, reply_s=5) as client:
+        client.admit(sent)  # and its reply was lost
+    config = ServerConfig.read(add(path, tmp_path / "psc", **lima))
+    site = site_named(pec, "Lima")
+    assert (site[Propid.S_PSC], site[Propid.S_INTERVAL2]) == ("PSC7", 7)
+    assert site[Propid.S_SITEID] == before[Propid.S_SITEID]
+    assert config.server.site_id == site[Propid.S_SITEID].uuid != sent.site_id
+    with pytest.raises(GenericDirectoryError, match="exists already"):
+        add(path, tmp_path / "other", site="Lima", machine_name="PSC8")
