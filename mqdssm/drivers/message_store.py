@@ -54,6 +54,9 @@ class MessageStore:
         file: database; it is made with mode 0600.
         known_max: identifiers by which second copies are known; the oldest are dropped.
 
+    Attributes:
+        problem: why the last change failed; empty if it was made.
+
     Raises:
         ConfigError: the file cannot be used, or a newer mqdssm has used it.
     """
@@ -63,6 +66,7 @@ class MessageStore:
         self._lock: Final = RLock()
         self._depth = 0
         self._is_closed = False
+        self.problem = ""
         self._added = 0
         self._forgotten: Final[deque[int]] = deque()
         try:
@@ -119,7 +123,10 @@ class MessageStore:
                 self._database.execute("BEGIN IMMEDIATE")
                 yield
                 self._database.execute("COMMIT")
+                self.problem = ""
             except sqlite3.Error as error:
+                if isinstance(error, sqlite3.OperationalError):  # not a message that is stored already
+                    self.problem = f"{self._file}: {error}"
                 raise TransportError(f"{self._file}: messages cannot be stored: {error}") from error
             finally:
                 self._depth = 0

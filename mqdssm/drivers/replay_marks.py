@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import LockedDocument
 from mqdssm.model.closing import Closeable
 
@@ -33,6 +34,7 @@ class ReplayMarks(Closeable):
 
     Attributes:
         is_new: there was no file: nobody knows what was taken before.
+        problem: why the file could not be written the last time; empty if it was.
         floor: first date that may be taken, of any sender, in seconds since 1970.
 
     Raises:
@@ -47,6 +49,7 @@ class ReplayMarks(Closeable):
         self._marks: Mapping[str, int] = self._before
         self._latest: dict[str, int] = {}  # of senders whose messages were taken since the start
         self._others = self.floor  # value in the file
+        self.problem = ""
         self._now = 0  # time of the newest message that was taken
 
     def floor_of(self, sender: str) -> int:
@@ -94,7 +97,12 @@ class ReplayMarks(Closeable):
         if len(newest) > MARKS_MAX:
             # a date ahead of the clock is no reason to refuse others: one machine could silence all (R98)
             floor = max(floor, min(newest[MARKS_MAX][1], self._now + LEAD_S) + 1)
-        self._document.write(floor=floor, senders=latest_marks)
+        try:
+            self._document.write(floor=floor, senders=latest_marks)
+        except ConfigError as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
         self._marks, self._others = latest_marks, floor
         self._latest = {sender: at for sender, at in self._latest.items() if sender in latest_marks}
 

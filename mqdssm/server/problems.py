@@ -25,6 +25,7 @@ def problems_of(
     partitions: Iterable[PartitionSnapshot],
     neighbors: Iterable[NeighborSnapshot],
     own_objects: OwnObjectsSnapshot | None = None,
+    unwritten: str = "",
     bsc_ack_s: float,
 ) -> tuple[Problem, ...]:
     """Find the problems of a server, the worst first.
@@ -35,10 +36,12 @@ def problems_of(
         partitions: its partitions.
         neighbors: its neighbours.
         own_objects: what it knows by notifications; None if it receives none.
+        unwritten: why a file of the server cannot be written; empty: all can.
         bsc_ack_s: interval of the acknowledgements of BSCs in seconds.
     """
     problems = [
         *_of_server(store, own_objects, is_working=is_working),
+        *_of_folder(unwritten),
         *(problem for partition in partitions for problem in _of_partition(partition)),
         *(problem for neighbor in neighbors for problem in _of_neighbor(neighbor, bsc_ack_s)),
     ]
@@ -58,6 +61,12 @@ def _of_server(
     if own_objects is not None and not own_objects.is_receiving:
         text = "no change notifications are received: the log has the reason; start the server again"
         yield Problem(severity="warning", subject="notification", text=text)
+
+
+def _of_folder(unwritten: str) -> Iterator[Problem]:
+    if unwritten:
+        text = f"messages of other servers are not accepted, and come again: {unwritten}"
+        yield Problem(severity="error", subject="folder", text=text)
 
 
 def _of_partition(partition: PartitionSnapshot) -> Iterator[Problem]:

@@ -128,12 +128,13 @@ class ServerProcess:
             closing.callback(session.close)
             directory = Directory(session)
             hosts = self._host_table(directory)
+            messages = closing.enter_context(MessageStore(self._folder.messages))
             network = TcpNetwork(
                 parse_socket_address(self.config.transport.listen, port_min=0),
                 self._folder.numbers,
                 hosts.resolver,
                 settings=self.config.tcp_settings(),
-                store=closing.enter_context(MessageStore(self._folder.messages)),
+                store=messages,
             )
             server = closing.enter_context(
                 start_directory_server(
@@ -151,7 +152,11 @@ class ServerProcess:
                 return
             own_objects = self._receive_notifications(closing, directory, server)
             reader = SnapshotReader(
-                server, sessions=network.sessions, transport_counts=network.counts, own_objects=own_objects
+                server,
+                sessions=network.sessions,
+                transport_counts=network.counts,
+                own_objects=own_objects,
+                unwritten=lambda: messages.problem or marks.problem,
             )
             self._open_local_port(closing, reader)
             admission = Admission(server, self.config, key.public_keys(), hosts)

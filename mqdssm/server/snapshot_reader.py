@@ -42,6 +42,7 @@ class SnapshotReader:
         sessions: returns the sessions of its queue manager (`TcpNetwork.sessions`).
         transport_counts: what the carrier of its queue manager counts.
         own_objects: its receiver of change notifications; None: there is none.
+        unwritten: returns why a file of the server cannot be written; empty: all can.
         clock: seconds since 1970.
     """
 
@@ -52,10 +53,12 @@ class SnapshotReader:
         sessions: Callable[[], Sequence[SessionStatus]] = tuple,
         transport_counts: EventCounts | None = None,
         own_objects: OwnObjects | None = None,
+        unwritten: Callable[[], str] = str,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._server, self._sessions, self._clock = server, sessions, clock
         self._transport_counts, self._own_objects = transport_counts, own_objects
+        self._unwritten = unwritten
         self._known: Final = KnownSites(server.store.lookup)
         self._started_at: Final = _moment(clock())
 
@@ -116,6 +119,7 @@ class SnapshotReader:
                 partitions=partitions,
                 neighbors=neighbors,
                 own_objects=own_objects,
+                unwritten=self._unwritten(),
                 bsc_ack_s=settings.bsc_ack_s,
             ),
         )
