@@ -173,13 +173,18 @@ class EnterpriseProcesses:
     def _make(self, member: Member) -> None:
         """Make the folder of a server; one above it admits it."""
         place, listen = member.place, self._address_of(member.host)
-        common = {"site": place.site, "machine_name": place.name, "listen": listen}
+        name, site = place.name, place.site
         if place.role is Role.PEC:
-            make_pec(member.folder, enterprise="Contoso", store=StoreSection(), **common)
+            store = StoreSection()
+            make_pec(
+                member.folder, enterprise="Contoso", site=site, machine_name=name, listen=listen, store=store
+            )
         else:
             above = self.pec if place.role is Role.PSC else self.psc_of(place.site)
             with ControlClient(above.socket) as client:
-                add_server(member.folder, client, role=place.role, **common)
+                add_server(
+                    member.folder, client, role=place.role, site=site, machine_name=name, listen=listen
+                )
         with member.config.open("a") as file:
             file.write(f"\n{self._settings}\n{self._own_settings.get(place.name, '')}\n")
 
