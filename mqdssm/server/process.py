@@ -129,13 +129,7 @@ class ServerProcess:
             directory = Directory(session)
             hosts = self._host_table(directory)
             messages = closing.enter_context(MessageStore(self._folder.messages))
-            network = TcpNetwork(
-                parse_socket_address(self.config.transport.listen, port_min=0),
-                self._folder.numbers,
-                hosts.resolver,
-                settings=self.config.tcp_settings(),
-                store=messages,
-            )
+            network = self._network(hosts, messages)
             server = closing.enter_context(
                 start_directory_server(
                     self.config.settings(restored=self._restored),
@@ -175,6 +169,16 @@ class ServerProcess:
             notify_manager("READY=1")
             self._wait_for_end(server, control)
             notify_manager("STOPPING=1")
+
+    def _network(self, hosts: HostTable, messages: MessageStore) -> TcpNetwork:
+        """Return the network that the server's queue manager is started on."""
+        return TcpNetwork(
+            parse_socket_address(self.config.transport.listen, port_min=0),
+            self._folder.numbers,
+            hosts.resolver,
+            settings=self.config.tcp_settings(),
+            store=messages,
+        )
 
     def _open_store(self, options: ConnectionOptions, signing_key: bytes) -> LdapStore:
         """Open the store, and take over the role that the directory has.

@@ -12,7 +12,7 @@ MODULE_LINES_MIN = 60
 SPARK_LINES_MAX = 6_000
 HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
-    "mqdssm/cli/server/plans.py": "for the commands that make servers, roles and tokens, which import no other",
+    "mqdssm/cli/server/plans.py": "steps of the commands of servers, roles and tokens",
     "mqdssm/events/input_files.py": "one reader of named files for command line, server and pipeline",
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
