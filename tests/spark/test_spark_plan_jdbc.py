@@ -145,6 +145,8 @@ ROWS = {
 
 def test_bad_rows_of_a_database_are_named(spark, tmp_path):
     """By table, row and values: the copy that they were read from is gone when somebody reads this."""
+    log = str(tmp_path / "derby.log")  # instead of one in the folder where the tests run
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
     for table, (columns, rows) in ROWS.items():
         frame = spark.createDataFrame(rows, columns).coalesce(1)
         frame.write.jdbc(DERBY["url"], f"MQIS_{table}", "overwrite", {"driver": DERBY["driver"]})
