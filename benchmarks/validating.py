@@ -45,6 +45,8 @@ SLICE: Final = 50_000
 """Queues that the yardstick checks; its time for all of them follows."""
 PLANTED_EVERY: Final = 10_000
 """Queues of which one has each planted defect."""
+TRANSACTIONAL: Final = 4998
+"""Number, among those, of the transactional queue with a multicast address."""
 QUICK: Final = 20
 """By this the sizes are divided for a quick look."""
 NOW: Final = datetime(2026, 6, 1, tzinfo=UTC)
@@ -192,8 +194,10 @@ def queues(first: int, count: int) -> pa.Table:
             "JournalQuota": 5000,
             "Authentication": False,
             "PrivacyLevel": "Optional",
-            "Transactional": number % 3 == 1 or number % PLANTED_EVERY == 4998,
-            "MulticastAddress": "234.1.1.1:8001" if number % 3 == 0 else "",
+            "Transactional": number % 3 == 1 or number % PLANTED_EVERY == TRANSACTIONAL,
+            "MulticastAddress": "234.1.1.1:8001"
+            if number % 3 == 0 or number % PLANTED_EVERY == TRANSACTIONAL
+            else "",
             "Security": _descriptor(number),
             "BasePriority": number % 7,
             "FullPath": f"CN=queue{number},CN=msmq,CN=pc{number // PER_MACHINE},{ROOT}",
