@@ -204,10 +204,14 @@ def deferred(stop: StopRequest) -> Iterator[None]:
         yield
         return
     waiting = _Waiting(stop)
+    is_interrupted = False
     try:
         yield
+    except KeyboardInterrupt:  # a handler was called already
+        is_interrupted = True
+        raise
     finally:
-        waiting.end()
+        waiting.end(is_interrupted=is_interrupted)
 
 
 class _Waiting:
@@ -220,6 +224,7 @@ class _Waiting:
     def __init__(self, stop: StopRequest) -> None:
         self._stop = stop
         self._first: int | None = None
+        self._first_handler: _Handler | None = None
         self._timer: threading.Timer | None = None
         self._handlers: dict[int, _Handler] = {}
         for number in SIGNALS:
@@ -228,15 +233,21 @@ class _Waiting:
                 self._handlers[number] = handler
                 signal.signal(number, self._on_signal)
 
-    def end(self) -> None:
-        """Restore the handlers, and call the handler of the first signal."""
-        handlers = self._put_back()
-        if self._first is not None and self._first in handlers:
-            handlers[self._first](self._first, None)
+    def end(self, *, is_interrupted: bool) -> None:
+        """Restore the handlers, and call the handler of the first signal.
+
+        The handler is called again if its exception was lost, as in a finalizer of an object.
+
+        Args:
+            is_interrupted: True if the exception of a handler ends the context already.
+        """
+        self._put_back()
+        if self._first_handler is not None and self._first is not None and not is_interrupted:
+            self._first_handler(self._first, None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._first is None:
-            self._first = number
+            self._first, self._first_handler = number, self._handlers.get(number)
             self._stop.set()
             self._timer = threading.Timer(GRACE_S, self._insist, [number])
             self._timer.daemon = True

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.spark.export_command import descendants, readers
 from support.spark.killed_command import WAIT_S, start, wait_for_a_piece
+from support.spark.runner_work import are_gone
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
@@ -113,7 +114,7 @@ def test_a_signal_while_a_job_runs(
     assert password not in out + err
     if number != signal.SIGINT:
         assert err.splitlines()[-1] == f"error: ended by {number.name}"
-    assert processes_with(f"TMPDIR={temporary}") == []
+    assert are_gone(processes_with(f"TMPDIR={temporary}"), 30.0)
     assert list(temporary.iterdir()) == []
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in left if password.encode() in path.read_bytes()] == []

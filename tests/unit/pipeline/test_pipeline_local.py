@@ -1,5 +1,6 @@
 """The runner of this machine: little work here, the rest in processes that may crash, fail and be stopped."""
 
+import contextlib
 import os
 import pickle
 import signal
@@ -345,3 +346,27 @@ def test_default_workers(tmp_path) -> None:
     assert default_workers(tmp_path) == 1
     place("sys/fs/cgroup/memory.current", f"{4 * WORKER_BYTES}\n")
     assert default_workers(tmp_path) == 1
+
+
+def test_a_signal_whose_exception_was_lost_acts_at_the_end() -> None:
+    """As in a finalizer, whose exceptions Python prints and drops."""
+    called = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        called.append(number)
+        raise KeyboardInterrupt
+
+    def work() -> None:
+        with local.deferred(StopRequest()):
+            signal.raise_signal(signal.SIGTERM)
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            raise Stopped("the work was stopped")
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert called == [signal.SIGTERM] * 2
