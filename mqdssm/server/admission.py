@@ -14,7 +14,7 @@ from mqdssm.engines.replication.properties import get_text, get_value
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.errors import DecodeError, GenericDirectoryError, OutcomeUnknown
-from mqdssm.model.guid import NULL_GUID, Guid
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
@@ -91,8 +91,8 @@ class Admission:
         self._check_name(request.machine_name, signing_key, site_id=new_site)
         machine_id = Guid.of(request.machine_id)
         self._check_identifier(machine_id, request.machine_name, signing_key)
-        if request.role is Role.PSC:
-            new = site_of(request.site, new_site or NULL_GUID, request.machine_name, signing_key)
+        if new_site is not None:
+            new = site_of(request.site, new_site, request.machine_name, signing_key)
             site_id = self._make(request, new, Propid.S_PSC, is_repeated=is_repeated)
         else:
             site_id = Guid.of(self._config.server.site_id)

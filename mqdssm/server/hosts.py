@@ -73,9 +73,17 @@ class HostTable:
         """
         host = parse_socket_address(address)
         with self._lock:
-            if machine_name.casefold() not in self._added and len(self._added) >= HOSTS_MAX:
-                raise ConfigError(f"{self._file} has {HOSTS_MAX} addresses already: remove some")
+            self._check_room(machine_name.casefold())
         return host
+
+    def _check_room(self, name: str) -> None:
+        """Check, with the lock held, that the table has room for a machine.
+
+        Raises:
+            ConfigError: too many addresses.
+        """
+        if name not in self._added and len(self._added) >= HOSTS_MAX:
+            raise ConfigError(f"{self._file} has {HOSTS_MAX} addresses already: remove some")
 
     def add(self, machine_name: str, machine_id: UUID | None, address: str) -> None:
         """Add or change the address of a machine, durably.
@@ -89,8 +97,9 @@ class HostTable:
             ConfigError: too many addresses, or the file cannot be written.
             ValueError: no address.
         """
-        host, name = self.check(machine_name, address), machine_name.casefold()
+        host, name = parse_socket_address(address), machine_name.casefold()
         with self._lock:
+            self._check_room(name)
             before = self._added.get(name, {})
             facts = {
                 "address": address,

@@ -119,8 +119,7 @@ def add_server(
     """
     draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
     folder = DirectoryServerFolder(path)
-    with folder_errors(f"{path} cannot hold a directory server"):
-        is_repeated = folder.admission.exists() and not folder.config.exists()
+    is_repeated = _has_request(folder)
     request = _begun(folder, draft) if is_repeated else _begin(folder, draft)
     try:
         reply = client.admit(request)
@@ -166,7 +165,7 @@ def check_addition(
     """
     draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
     folder = DirectoryServerFolder(path)
-    if folder.admission.exists() and not folder.config.exists():
+    if _has_request(folder):
         _begun(folder, draft)
     else:
         folder.check_new()
@@ -208,6 +207,16 @@ def _draft(
     if reached.is_anywhere:
         raise ConfigError(f"give the address and port by which the others reach it, which is not {reached}")
     return request
+
+
+def _has_request(folder: DirectoryServerFolder) -> bool:
+    """Return True if the folder has a request whose outcome is unknown.
+
+    Raises:
+        ConfigError: the folder cannot be read.
+    """
+    with folder_errors(f"{folder.path} cannot hold a directory server"):
+        return folder.admission.exists() and not folder.config.exists()
 
 
 def _begin(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionRequest:

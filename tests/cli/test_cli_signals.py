@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.programs.starting import MQDSSM, start
+from support.spark.runner_work import processes_with
 
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanOptions, PlanTarget
 from mqdssm.samples.forms import SampleForm
@@ -56,20 +57,6 @@ def silent_server() -> Iterator[tuple[socket.socket, str]]:
 
 def files_with_the_password(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
-
-
-def processes_below(folder: Path) -> list[str]:
-    """Return the command lines of processes that still run, workers and Java included.
-
-    Args:
-        folder: their folder for temporary files, by which they are known: children inherit it.
-    """
-    running = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile
-            if f"TMPDIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                running.append((process / "cmdline").read_text().replace("\0", " "))
-    return running
 
 
 def end_while_it_logs_in(command: str, number: int, folder: Path, *, closed: bool = False) -> tuple[int, str]:
@@ -117,7 +104,7 @@ def end_while_it_logs_in(command: str, number: int, folder: Path, *, closed: boo
             process.communicate()
     assert files_with_the_password(folder) == []
     assert list((folder / "tmp").iterdir()) == []
-    assert processes_below(folder / "tmp") == []
+    assert processes_with(f"TMPDIR={folder / 'tmp'}") == []
     return process.returncode, said or ""
 
 

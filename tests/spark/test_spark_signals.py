@@ -6,13 +6,12 @@ The first piece of the first job is held until then. `tests/cli/test_cli_signals
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support.spark.export_command import descendants, readers
 from support.spark.killed_command import WAIT_S, start, wait_for_a_piece
-from support.spark.runner_work import are_gone
+from support.spark.runner_work import processes_with
 
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
@@ -60,16 +59,6 @@ def server() -> Iterator[OpenLdapServer]:
         yield started
 
 
-def processes_with(variable: str) -> list[int]:
-    """Return the processes with a variable in their environment, Java and workers included."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile
-            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int(process.name))
-    return found
-
-
 def found_in(place: Path, whole: str) -> list[Path]:
     """Return the files of a place that may be taken for a result."""
     return [path for path in (place, *place.rglob("*")) if path.is_file() and whole in {"", path.name}]
@@ -114,7 +103,7 @@ def test_a_signal_while_a_job_runs(
     assert password not in out + err
     if number != signal.SIGINT:
         assert err.splitlines()[-1] == f"error: ended by {number.name}"
-    assert are_gone(processes_with(f"TMPDIR={temporary}"), 30.0)
+    assert processes_with(f"TMPDIR={temporary}") == []
     assert list(temporary.iterdir()) == []
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in left if password.encode() in path.read_bytes()] == []

@@ -158,6 +158,20 @@ def are_gone(pids: list[int], wait_s: float = 15.0) -> bool:
     return True
 
 
+def processes_with(variable: str) -> list[str]:
+    """Return the command lines of processes that run, Java and workers included.
+
+    Args:
+        variable: in their environment, by which they are known: children inherit it.
+    """
+    running = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
+                running.append((process / "cmdline").read_text().replace("\0", " "))
+    return running
+
+
 def _status(pid: int) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/status").read_bytes()
