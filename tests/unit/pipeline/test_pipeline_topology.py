@@ -374,7 +374,18 @@ def test_the_command(tmp_path, broker):
     )
     assert (again.exit_code, "is not empty" in again.stderr) == (2, True) or again.exit_code == 6
     made = CliRunner().invoke(
-        app, ["topology", str(export), "--for", broker.value, "--to", str(tmp_path / "json"), "-o", "json"]
+        app,
+        [
+            "topology",
+            str(export),
+            "--for",
+            broker.value,
+            "--to",
+            str(tmp_path / "json"),
+            "-o",
+            "json",
+            *LOCAL,
+        ],
     )
     assert json.loads(made.stdout) == json.loads((tmp_path / "json" / "report.json").read_text())
     assert json.loads(made.stdout)["engine"] == "local"
@@ -451,7 +462,7 @@ def test_the_command_adds_machines_and_names_files_that_it_cannot_read(tmp_path)
     assert result.exit_code == 1, result.output
     assert re.search(r"error: not added: \S+broken.json: line 1", result.stderr)
     assert "5 queues, 2 of them private" in result.stderr
-    made = CliRunner().invoke(app, [*command, str(tmp_path / "json"), "-o", "json"])
+    made = CliRunner().invoke(app, [*command, str(tmp_path / "json"), "-o", "json", *LOCAL])
     document = json.loads(made.stdout)
     assert (document["private"], list(document["not_added"])) == (2, [str(added / "broken.json")])
     absent = CliRunner().invoke(app, [*command, str(tmp_path / "x"), "--add", str(tmp_path / "absent")])
