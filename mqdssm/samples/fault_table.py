@@ -222,7 +222,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
           fields={"security": wrong.descriptor(allow(EVERYONE, QueueAccess.GENERIC_WRITE),
                                                deny(BUILTIN_GUESTS, QueueAccess.GENERIC_ALL))}),
     Fault(rule="everyone-full-control", type="queue", scene=lambda s: s.queue(),
-          fields={"security": wrong.descriptor(allow(EVERYONE, QueueAccess.GENERIC_ALL))}),
+          fields={"security": wrong.open_to_all}),
     Fault(rule="everyone-takes-ownership", type="queue", scene=lambda s: s.queue(),
           fields={"security": wrong.descriptor(allow(AUTHENTICATED_USERS, WRITE_DAC | WRITE_OWNER))}),
     Fault(rule="everyone-changes", type="queue", scene=lambda s: s.queue(),

@@ -46,6 +46,18 @@ def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
     return make
 
 
+def open_to_all(stage: FaultStage) -> bytes:
+    """Return a descriptor that lets everybody do everything.
+
+    In the next copy no single entry grants all rights: those for two groups do together.
+    """
+    if not stage.copy % 2:
+        return descriptor(allow(EVERYONE, QueueAccess.GENERIC_ALL))(stage)
+    send = QueueAccess.GENERIC_WRITE
+    users = stage.plan.sid(security.DOMAIN_USERS_RID)
+    return descriptor(allow(EVERYONE, send), allow(users, QueueAccess.GENERIC_ALL & ~send))(stage)
+
+
 def without_owner(stage: FaultStage) -> bytes:
     """Return a descriptor without an owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)

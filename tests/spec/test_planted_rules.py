@@ -91,6 +91,10 @@ def full_control(world: Any) -> Callable[[], Iterable[Found]]:
     domain = next(sid for sid in _sids(world)).rpartition("-")[0]
     groups = [BUILTIN_USERS, BUILTIN_GUESTS, AUTHENTICATED_USERS, mqdssm.Sid(f"{domain}-513")]
     spoilers = [rights("everyone-full-control", allow(sid, QueueAccess.GENERIC_ALL))(world) for sid in groups]
+    send, users = QueueAccess.GENERIC_WRITE, groups[-1]
+    for sid in (EVERYONE, users):  # no single entry grants everything
+        together = allow(sid, send), allow(users, QueueAccess.GENERIC_ALL & ~send)
+        spoilers.append(rights("everyone-full-control", *together)(world))
     return lambda: set().union(*(spoil() for spoil in spoilers))
 
 

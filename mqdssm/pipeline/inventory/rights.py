@@ -66,7 +66,8 @@ def asked(name: str) -> tuple[str, ...]:
 def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     """Evaluate a descriptor.
 
-    A SID has the rights that entries for this SID grant: membership in groups is not known here.
+    A SID has the rights that entries for this SID grant, and that no earlier entry refuses to it or to
+    everybody. Membership in other groups is not known here.
 
     Args:
         name: type of the object, as on the command line.

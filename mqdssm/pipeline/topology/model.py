@@ -4,17 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.elements import GUID_NULL, QUOTA_UNLIMITED
 from mqdssm.pipeline.inventory.rights import names_of
 from mqdssm.pipeline.validate.rules.examiners import REFUSALS, granted, kind_of
-from mqdssm.wire.acl import Ace, AceType
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
-from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
+from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
@@ -237,8 +235,7 @@ def rights_on(image: bytes | None) -> QueueRights:
     kind = kind_of("queue")
     aces = descriptor.dacl.aces
     masks = {
-        sid.text: granted(sid, list(_as_for(sid, aces)), kind)
-        for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
+        sid.text: granted(sid, aces, kind) for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
     }
 
     def having(bits: int, without: int = 0) -> tuple[str, ...]:
@@ -256,16 +253,3 @@ def rights_on(image: bytes | None) -> QueueRights:
         having(int(QueueAccess.RECEIVE_JOURNAL_MESSAGE)),
         tuple(dict.fromkeys(ace.sid.text for ace in aces if ace.type in REFUSALS and ace.sid is not None)),
     )
-
-
-def _as_for(sid: Sid, aces: Sequence[Ace]) -> Iterator[Ace]:
-    """Yield entries; those that refuse rights to all users become entries for a SID."""
-    everybody = _EVERYBODY_OF.get(sid, (EVERYONE, AUTHENTICATED_USERS))
-    for ace in aces:
-        yield replace(ace, sid=sid) if ace.type == AceType.ACCESS_DENIED and ace.sid in everybody else ace
-
-
-_EVERYBODY_OF: Final[Mapping[Sid, tuple[Sid, ...]]] = MappingProxyType(
-    {EVERYONE: (), ANONYMOUS: (EVERYONE,), AUTHENTICATED_USERS: (EVERYONE,)}
-)
-"""Groups of all users to which an account that stands for many belongs."""

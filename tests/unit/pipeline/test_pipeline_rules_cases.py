@@ -100,6 +100,17 @@ _DIGEST = UserSignCerts.from_bytes(certificates()).digests()[0]
 _EXPIRED = certificates(days=1)
 _EARLY = certificates(not_before=NOW + timedelta(days=1))
 _RAW = bytes(SecurityDescriptor.build(owner=OWNER, dacl=[allow(EVERYONE, QueueAccess.GENERIC_WRITE)]))
+_DOMAIN_USERS, _DOMAIN_GUESTS = Sid("S-1-5-21-1-2-3-513"), Sid("S-1-5-21-1-2-3-514")
+_PARTS = (QueueAccess.GENERIC_WRITE, QueueAccess.GENERIC_ALL & ~QueueAccess.GENERIC_WRITE)
+_TOGETHER = (
+    *((sid, sid) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, _DOMAIN_USERS, _DOMAIN_GUESTS)),
+    *((EVERYONE, sid) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, _DOMAIN_USERS, _DOMAIN_GUESTS)),
+    (EVERYONE, ANONYMOUS),
+    (AUTHENTICATED_USERS, _DOMAIN_USERS),
+    (BUILTIN_USERS, _DOMAIN_USERS),
+    (BUILTIN_GUESTS, _DOMAIN_GUESTS),
+)
+"""Pairs of groups: whoever is in the second is in the first, and has the parts of all rights from both."""
 _SITE_FULL = descriptor(allow(EVERYONE, SiteAccess.GENERIC_ALL))
 
 # fmt: off
@@ -205,7 +216,9 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("everyone-changes", security(allow(EVERYONE, QueueAccess.SET_QUEUE_PROPERTIES)), at("everyone-changes", "queue", 60)),
     ("everyone-owns", security(allow(OWNER, 0x20), owner=EVERYONE), at("everyone-owns", "queue", 60)),
     ("everyone-owns", security(allow(OWNER, 0x20), owner=BUILTIN_USERS), at("everyone-owns", "queue", 60)),
-    *(("everyone-full-control", security(allow(sid, GENERIC_ALL)), at("everyone-full-control", "queue", 60)) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, Sid("S-1-5-21-1-2-3-513"), AUTHENTICATED_USERS)),
+    *(("everyone-full-control", security(allow(sid, GENERIC_ALL)), at("everyone-full-control", "queue", 60)) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, _DOMAIN_USERS, AUTHENTICATED_USERS)),
+    *(("everyone-full-control", security(*(allow(sid, right) for sid, right in zip(sids, _PARTS, strict=True))), at("everyone-full-control", "queue", 60)) for sids in _TOGETHER),
+    ("everyone-full-control", security(Ace(AceType.ACCESS_ALLOWED_OBJECT, 0, GENERIC_ALL, BUILTIN_USERS)), at("everyone-full-control", "queue", 60)),  # of no type: as without
     ("queue-manager-public-key-form", put("queue-manager", 32, PublicEncryptionKeyList=b"\1\2"), at("queue-manager-public-key-form", "queue-manager", 32)),
     ("computer-dns-name", put("computer", 52, DnsHostName=None), at("computer-dns-name", "computer", 52)),
     ("computer-service-principal-names", put("computer", 52, ServicePrincipalNames=[]), at("computer-service-principal-names", "computer", 52)),
@@ -301,6 +314,16 @@ def test_a_sound_enterprise_has_no_finding(tmp_path) -> None:
         security(deny(EVERYONE, GENERIC_ALL), allow(EVERYONE, GENERIC_ALL)),
         security(allow(EVERYONE, GENERIC_ALL, AceFlags.INHERIT_ONLY | AceFlags.CONTAINER_INHERIT)),
         security(Ace(AceType.ACCESS_ALLOWED_OBJECT, 0, 0x100, EVERYONE, UUID(int=1))),
+        security(Ace(AceType.ACCESS_ALLOWED_OBJECT, 0, GENERIC_ALL, BUILTIN_USERS, UUID(int=1))),
+        security(allow(BUILTIN_USERS, _PARTS[0]), allow(BUILTIN_USERS, _PARTS[1], AceFlags.INHERIT_ONLY)),
+        security(allow(EVERYONE, _PARTS[0]), allow(OWNER, _PARTS[1])),
+        security(allow(BUILTIN_GUESTS, _PARTS[0]), allow(BUILTIN_USERS, _PARTS[1])),  # nobody is in both
+        security(allow(_DOMAIN_GUESTS, _PARTS[1]), allow(AUTHENTICATED_USERS, _PARTS[0])),
+        *(
+            security(deny(sid, QueueAccess.DELETE_QUEUE), allow(_DOMAIN_USERS, GENERIC_ALL))
+            for sid in (EVERYONE, AUTHENTICATED_USERS, BUILTIN_USERS, _DOMAIN_USERS)
+        ),
+        security(deny(EVERYONE, GENERIC_ALL), allow(AUTHENTICATED_USERS, GENERIC_ALL)),
         put("queue", 60, StoredSecurity=bytes(to_directory(SecurityDescriptor.from_bytes(SOUND), KINDS["mSMQQueue"]))),
         put("queue", 60, Label="ü" * 124),
         put("queue", 60, Quota=0, BasePriority=32767, MulticastAddress=None, Type=None),

@@ -39,6 +39,19 @@ UNKNOWN_PEOPLE: Final[Mapping[Sid, str]] = MappingProxyType(
 WIDE_GROUPS: Final[Mapping[Sid, str]] = MappingProxyType({BUILTIN_USERS: "Users", BUILTIN_GUESTS: "Guests"})
 _DOMAIN_GROUPS: Final[Mapping[str, str]] = MappingProxyType({"513": "Domain Users", "514": "Domain Guests"})
 """Names of groups by the last part of the SID ([MS-DTYP] 2.4.2.4)."""
+_OF_ALL: Final = (EVERYONE, AUTHENTICATED_USERS)
+_GROUPS_OF: Final[Mapping[str, tuple[Sid, ...]]] = MappingProxyType(
+    {
+        "Everyone": (),
+        "Anonymous": (EVERYONE,),  # by a policy of Windows; before Windows XP without one
+        "Authenticated Users": (EVERYONE,),
+        "Users": _OF_ALL,
+        "Guests": (EVERYONE,),
+        "Domain Users": (*_OF_ALL, BUILTIN_USERS),
+        "Domain Guests": (EVERYONE, BUILTIN_GUESTS),
+    }
+)
+"""Groups whose rights and denials every member of a group has, too, as Windows makes the groups."""
 _DOMAIN: Final = "S-1-5-21-"
 SET_PROPERTIES: Final = int(QueueAccess.SET_QUEUE_PROPERTIES)  # the same bit for every kind of object
 _CHANGES: Final = ((DELETE, "delete it"), (SET_PROPERTIES, "set its properties"))
@@ -50,12 +63,13 @@ _RECEIVES: Final[Mapping[str, int]] = MappingProxyType(
         ),
     }
 )
-_ALLOWS: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_CALLBACK})
-_DENIES: Final = frozenset({AceType.ACCESS_DENIED})
+_ALLOWS: Final = frozenset(
+    {AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT, AceType.ACCESS_ALLOWED_CALLBACK}
+)
+_DENIES: Final = frozenset({AceType.ACCESS_DENIED, AceType.ACCESS_DENIED_OBJECT})
 REFUSALS: Final = frozenset(
     {
         *_DENIES,
-        AceType.ACCESS_DENIED_OBJECT,
         AceType.ACCESS_DENIED_CALLBACK,
         AceType.ACCESS_DENIED_CALLBACK_OBJECT,
     }
@@ -92,7 +106,7 @@ def descriptor(case: Case) -> Iterator[Verdict]:
         return
     if descriptor.owner is None:
         yield "security-owner", "Security has no owner"
-    elif (who := UNKNOWN_PEOPLE.get(descriptor.owner) or wide_group(descriptor.owner)) is not None:
+    elif (who := name_of_many(descriptor.owner)) is not None:
         yield "everyone-owns", f"{who} ({descriptor.owner}) owns it"
     if descriptor.dacl is None:
         form = "a NULL DACL" if descriptor.dacl_form is AclForm.NULL else "no DACL"
@@ -118,11 +132,13 @@ def _is_canonical(aces: Sequence[Ace]) -> bool:
 def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
     kind = kind_of(name)
     receives = _RECEIVES.get(name, 0)
+    fully_granted = dict(_full_control(aces, kind))
+    for words in fully_granted.values():
+        yield "everyone-full-control", words
     for sid, who in UNKNOWN_PEOPLE.items():
-        mask = granted(sid, aces, kind)
-        if mask & kind.all == kind.all:
-            yield "everyone-full-control", f"{who} ({sid}) may do everything"
+        if sid in fully_granted:
             continue
+        mask = granted(sid, aces, kind)
         if mask & (WRITE_DAC | WRITE_OWNER):
             rights = [
                 word
@@ -136,36 +152,72 @@ def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
         if mask & receives:
             yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {mask & receives:#x}"
 
-    for named in dict.fromkeys(ace.sid for ace in aces if ace.sid is not None):
-        group = wide_group(named)
-        if group is not None and granted(named, aces, kind) & kind.all == kind.all:
-            yield "everyone-full-control", f"{group} ({named}) may do everything"
+
+def _full_control(aces: Sequence[Ace], kind: AccessKind) -> Iterator[tuple[Sid, str]]:
+    """Yield groups of many whose members may do everything, with words to report.
+
+    A member has the rights of the group and of the groups above. Where a group above has all rights already,
+    the group adds nothing.
+    """
+    full: set[Sid] = set()
+    named = dict.fromkeys([*UNKNOWN_PEOPLE, *(ace.sid for ace in aces if ace.sid is not None)])
+    for sid in sorted(named, key=lambda sid: len(groups_of(sid))):
+        who, groups = name_of_many(sid), groups_of(sid)
+        if who is None:
+            continue
+        if granted(sid, aces, kind) & kind.all == kind.all:
+            words = f"{who} ({sid}) may do everything"
+        elif full.isdisjoint(groups) and granted(sid, aces, kind, *groups) & kind.all == kind.all:
+            others = " and ".join(name_of_many(group) or "" for group in groups if granted(group, aces, kind))
+            words = f"{who} ({sid}) may do everything, with the rights of {others}"
+        else:
+            continue
+        full.add(sid)
+        yield sid, words
 
 
-def wide_group(sid: Sid) -> str | None:
-    """Return the name of a group of which nearly every user is a member.
+def name_of_many(sid: Sid) -> str | None:
+    """Return the name of unknown people, or of a group that nearly all users are in.
 
-    Returns None for another group.
+    Returns None for another SID.
     """
     domain, _, last = sid.text.rpartition("-")
     if domain.startswith(_DOMAIN):
         return _DOMAIN_GROUPS.get(last)
-    return WIDE_GROUPS.get(sid)
+    return UNKNOWN_PEOPLE.get(sid) or WIDE_GROUPS.get(sid)
 
 
-def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind) -> int:
-    """Return the rights that a DACL grants to one SID itself.
+def groups_of(sid: Sid) -> tuple[Sid, ...]:
+    """Return the wide groups that an account, or every member of a group, is in.
 
-    The rights are in the order of the DACL's entries.
+    The group itself is not among them.
+    """
+    who = name_of_many(sid)
+    return _OF_ALL if who is None else _GROUPS_OF[who]
+
+
+def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind, *groups: Sid) -> int:
+    """Return the rights that a DACL grants to one SID, by all entries together.
+
+    Entries count in the order of the DACL: a right that an earlier entry denies to the SID, or to a wide
+    group of all who have the SID, is not granted. Entries for objects below, and for one type of objects or
+    one right, do not count.
+
+    Args:
+        sid: the account or group.
+        aces: entries of the DACL.
+        kind: access rights of the object.
+        groups: more SIDs whose rights count.
     """
     allowed = denied = 0
+    grantees, refused = {sid, *groups}, {sid, *groups_of(sid)}
     for ace in aces:
-        if ace.sid != sid or ace.flags & AceFlags.INHERIT_ONLY:
+        if ace.sid not in grantees | refused or ace.flags & AceFlags.INHERIT_ONLY or ace.object_type:
             continue
         mask = map_generic(ace.mask, kind.rights)
-        if ace.type in _ALLOWS:
+        if ace.type in _ALLOWS and ace.sid in grantees:
             allowed |= mask & ~denied
-        elif ace.type in _DENIES:
+        elif ace.type in _DENIES and ace.sid in refused:
             denied |= mask & ~allowed
     return allowed
 
