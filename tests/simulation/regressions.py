@@ -86,5 +86,6 @@ REGRESSIONS = {
     890_431: "a full synchronization began anew with a PEC that had less: a deleted queue came back",
     890_078: "no defect of a server: a hostile authority gave two objects one number",
     850_552: "no defect of a server: a PEC was restored, and nobody told its BSC its new name",
+    920_256: "a question displaced an owner, whose full synchronization failed and was never repeated",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

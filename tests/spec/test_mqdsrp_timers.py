@@ -3,22 +3,26 @@
 from typing import Any
 
 import pytest
+from support.replication.lone_authority import make_machine
 from support.replication.lone_server import AWAY, HOME, Lone, kinds, machine, notes, numbered, sends, site
 
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.actions import Event, NameAuthority, Received
+from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import ReplicaState
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
+    ChangePropagationMessage,
     CompleteSync0,
     PartitionSeqNumbers,
     SeqNumberHeader,
     SyncRequestMessage,
 )
-from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
-from mqdssm.model.seqnum import MIN, SequenceNumber
+from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
+from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.testing.memory_store.store import MemoryStore
 
 ASK = "SyncRequestMessage"
@@ -194,6 +198,49 @@ def test_a_step_that_failed_is_repeated_before_another_full_synchronization_begi
         numbered(80), complete_sync0=CompleteSync0.NOW, purged_seq_number=number(70), from_seq_number=MIN
     )
     assert server.partition().purge_state is PurgeState.COMPLETESYNC0
+
+
+def displacements() -> dict[str, Event]:
+    """What displaces the owner of the site Home."""
+    question = SyncRequestMessage(
+        site_id=AWAY,
+        partition_id=HOME,
+        from_seq_number=number(9),
+        to_seq_number=MAX,
+        known_purged_seq_number=MIN,
+        requester_name="PEC",
+    )
+    header = ChangePropagationMessage(site_id=AWAY, seq_number_header=claim("PEC", 9, HOME))
+    return {
+        "question": Received(message=question, sender="PEC"),
+        "header": Received(message=header, sender="PEC"),
+        "operator": NameAuthority(request=1, partition_id=HOME, machine_name="PEC"),
+    }
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.3")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.10")
+@pytest.mark.parametrize("displacement", displacements())
+@pytest.mark.parametrize("broken", [ops.MarkPartition, ops.ListObjects])
+def test_an_owner_that_is_displaced_goes_on_after_a_step_that_failed(broken, displacement) -> None:
+    """Decision R205 (seed 920256): a question was taken for one that only reads, and nothing was repeated."""
+    store = BrokenStore()
+    server = Lone(store=store, foreign_s=0)
+    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
+    server.answered(partition_id=HOME, from_seq_number=MIN, to_seq_number=MIN)
+    for name, service in (("Me", Service.PSC), ("Back", Service.BSC)):
+        make_machine(server, name, service)
+    assert server.partition(HOME).owned
+    assert {one.machine_name for one in server.state().neighbors} == {"Other", "Back"}
+    store.broken = (broken,)
+    made = server.did(displacements()[displacement])
+    assert "given up: the directory is damaged" in notes(made)
+    assert not server.partition(HOME).owned
+    store.broken = ()
+    server.passed(AGAIN_S)
+    assert server.partition(HOME).purge_state is PurgeState.SYNC0
+    assert questions(server.all, "PEC", HOME)
+    assert not server.state().neighbors
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.3")

@@ -56,14 +56,23 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
     elif isinstance(event, ClientEvent):
         server.reply(event.request, Hresult.MQDS_NO_RSP_FROM_OWNER)  # not known whether it was made (R61)
     message = event.message if isinstance(event, Received) else None
-    if isinstance(message, SyncRequestMessage):
-        return  # a sync request only reads
+    if isinstance(message, SyncRequestMessage) and _has_only_read(server, message):
+        return
     if isinstance(event, Received) and isinstance(message, ChangeRequestMessage):
         requests.answer_request(server, message, Hresult.MQDS_NO_RSP_FROM_OWNER, event.sender)
     lost = isinstance(message, ChangePropagationMessage | SyncReplyMessage)
     for partition in server.partitions.values():
         _reset_replica(server, partition, lost=lost)
     server.start_timer(again, FINISH_S if server.has_unfinished else AGAIN_S)
+
+
+def _has_only_read(server: ReplicaState, message: SyncRequestMessage) -> bool:
+    """Return True if a sync request left nothing to repeat.
+
+    One from behind our last number may displace us, and begin a full synchronization (decision R205).
+    """
+    partition = server.partitions.get(message.partition_id)
+    return partition is None or partition.is_normal
 
 
 def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) -> None:
