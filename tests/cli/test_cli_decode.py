@@ -97,6 +97,7 @@ def test_a_text_cannot_steer_the_terminal(alone, file):
     assert alone.json(*REPLICATION, file(lone))["BSCName"] == "\ud800"
 
 
+@pytest.mark.slow
 def test_the_standard_input():
     command = [*MQDSSM, *REPLICATION, "-", "-o", "json"]
     image = image_of(NAMED["already-purged"])

@@ -129,6 +129,7 @@ def test_a_text_cannot_steer_the_terminal(alone, file):
     assert alone.json(*TOPOLOGY, file(image))["DirectoryServiceServerArray"] == ["10\x1b[4pec"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "image"),
     [(NOTIFICATION, IMAGES["queue-deleted"]), (TOPOLOGY, PACKETS["mqsd-request"])],

@@ -93,6 +93,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_many_queues_are_complete(alone, engine, tmp_path) -> None:
     """Each is in the file with its values, and counted with its machine; the page says what it has."""
     world = large.with_queues(large.world_of(sites=20, machines=200), QUEUES)

@@ -38,6 +38,7 @@ def validate(folder: Path, *options: str, code: int = 0) -> Any:
     return result
 
 
+@pytest.mark.slow
 def test_only_new_findings_fail_and_each_night_is_remembered(tmp_path: Path) -> None:
     first, second = world(tmp_path / "first", -1, 5), world(tmp_path / "second", 5, -1, -1)
     known, history, metrics = tmp_path / "known.jsonl", tmp_path / "history", tmp_path / "mqdssm.prom"

@@ -191,6 +191,7 @@ def test_a_site_is_not_taken_over_from_an_owner_that_answers(alone, operated):
     wait_until(lambda: "BSC1" in operated.owner())
 
 
+@pytest.mark.slow
 def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):
     """The order of docs/directory-servers.md: take over, name the PSC at the PEC."""
     operated.servers.pop("PSC1").stop()

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ldap3.operation.search import search_result_entry_response_to_dict_fast
@@ -64,6 +65,7 @@ def test_rows_are_the_entrys_values(dn, attributes, form, data):
         assert decoder.rows(octets, [(found.start, found.end)]) == [(ours.dn, *expected)]
 
 
+@pytest.mark.slow
 def test_rows_equal_the_generic_decoder_on_random_entries_with_planted_headers():
     chance = random.Random(20_260_102)
     names = [b"cn", b"objectGUID", b"mSMQLabelEx", b"mSMQSites", b"a"]

@@ -1,5 +1,6 @@
 """Search filters: text and octets both ways, and the same octets as ldap3 2.9.1 where it is right."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ldap3.operation.search import search_operation
@@ -20,6 +21,7 @@ def test_text_comes_back(search_filter):
     assert text.isprintable()
 
 
+@pytest.mark.slow
 @given(FILTERS)
 def test_octets_mean_the_filter(search_filter):
     (element,) = read_all(encode(search_filter))

@@ -6,6 +6,7 @@ what waits. The long form of this, with faults between any two writes, is the si
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.replication.network import Net, enterprise, guid_of, objects_equal, with_bsc, with_site
@@ -144,6 +145,7 @@ def _event(what: str, site: str, name: str, text: str, number: int) -> tuple[str
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=st.lists(steps, min_size=5, max_size=30))
 def test_in_the_end_all_servers_have_the_same_and_what_was_promised(plan) -> None:

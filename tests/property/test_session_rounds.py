@@ -122,6 +122,7 @@ EVENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(is_initiator=st.booleans(), events=st.lists(EVENTS, max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_no_peer_makes_a_session_raise_or_forget_a_message(is_initiator, events):

@@ -50,6 +50,7 @@ def regular(chance, form=element):
     return entry_content(b"CN=%d,DC=x" % chance.randrange(10**9), attributes, form)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [random_content, regular])
 def test_columns_are_the_rows(make):
     chance = random.Random(20_261_121)

@@ -284,6 +284,7 @@ OTHERS: list[tuple[str, str, dict[str, list[bytes]]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in FRAME_TYPES if name not in {"queue", "routing-link", "ldap"}]
 )

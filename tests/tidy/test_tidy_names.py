@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from support.project.source_tree import files, name, nodes, report, sources, tree
 
 UNCLEAR_MODULES = frozenset(
@@ -134,6 +135,7 @@ SHARED_NAMES = {"QueueManager": "MSMQ's own word: an object of the directory, an
 """Names of two public classes, and the reason."""
 
 
+@pytest.mark.slow
 def test_public_class_names_are_unique() -> None:
     defined = defaultdict(list)
     for path in sources("mqdssm"):
@@ -158,6 +160,7 @@ def bound_names(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
+@pytest.mark.slow
 def test_variables_are_named_by_what_they_hold() -> None:
     report(
         [
@@ -223,6 +226,7 @@ def test_second_paragraphs_of_docstrings_begin_with_their_subject() -> None:
     )
 
 
+@pytest.mark.slow
 def test_texts_name_the_thing_again() -> None:
     pages = [path for path in files() if path.suffix == ".md" and name(path).startswith(("README", "docs/"))]
     texts = [*docstrings()]
@@ -250,6 +254,7 @@ def test_first_lines_of_docstrings_are_short() -> None:
     )
 
 
+@pytest.mark.slow
 def test_sentences_of_docstrings_are_short() -> None:
     counted = (
         (len(sentence.split()), place, sentence)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import grimp
+import pytest
 from support.project import source_tree
 from support.project.source_tree import ROOT, name, report, sources
 
@@ -43,6 +44,7 @@ def names_in_texts(paths: Iterable[Path]) -> dict[str, set[Path]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_module_is_used() -> None:
     graph = import_graph()
     named = names_in_texts(sources("mqdssm", ".ci", "benchmarks"))

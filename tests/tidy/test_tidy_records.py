@@ -80,6 +80,7 @@ def test_rows_of_decisions_are_short() -> None:
     report(long)
 
 
+@pytest.mark.slow
 def test_every_decision_is_pinned_by_tests_that_exist() -> None:
     rows = {decision: cells for decision, cells in decision_rows().items() if decision[0] in PINNED_DOCUMENTS}
     report([problem for decision, cells in rows.items() for problem in pin_problems(decision, cells)])
@@ -98,6 +99,7 @@ def test_decisions_cited_in_the_code_exist() -> None:
     report(unknown)
 
 
+@pytest.mark.slow
 def test_spec_marks_are_known_sections() -> None:
     sections = conformance.read_sections()
     _, problems = conformance.check(sections, marks(), conformance.read_not_applied())

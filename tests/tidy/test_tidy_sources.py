@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from support.project import source_tree
 from support.project.source_tree import ROOT, name, nodes, report, sources, tree
 
@@ -74,6 +75,7 @@ def test_modules_are_short() -> None:
     )
 
 
+@pytest.mark.slow
 def test_functions_are_short() -> None:
     report(
         [

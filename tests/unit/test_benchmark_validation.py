@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import validating
 
 
+@pytest.mark.slow
 def test_both_sides_of_the_validation_find_the_same() -> None:
     """The yardstick has all rules of queues: what each alone breaks is wrong to both."""
     count = 2 * validating.PLANTED_EVERY

@@ -50,6 +50,7 @@ NO_ARGUMENTS = {
 """Words before an equals sign that are no arguments of a call, or of none that a command makes."""
 
 
+@pytest.mark.slow
 def test_every_argument_that_a_message_names_has_an_option() -> None:
     named = [
         (path, node, argument)
@@ -74,6 +75,7 @@ OTHER_PROGRAMS = {"mqdssm/pipeline/topology/kafka.py"}
 """Modules that write command lines of other programs."""
 
 
+@pytest.mark.slow
 def test_every_option_that_a_message_names_exists() -> None:
     known = options_of_all_commands() | OTHER_OPTIONS
     assert set(OPTION_OF_ARGUMENT.values()) <= known

@@ -170,6 +170,7 @@ def test_a_recoverable_message_waits_until_it_can_be_verified(right, monkeypatch
     assert right.answers == []
 
 
+@pytest.mark.slow
 def test_a_message_that_can_never_be_verified_is_refused_after_an_hour(right, monkeypatch):
     def fail(*_args) -> None:
         raise DirectoryError("no answer")

@@ -105,6 +105,7 @@ def test_messages_wait_for_a_machine_that_starts_later(machines):
     assert received(machines.add("RIGHT").open(REPLICATION)).body == b"soon"
 
 
+@pytest.mark.slow
 def test_long_and_recoverable_messages(pair):
     left, right = pair
     inbox = right.open(NOTIFICATION)

@@ -39,6 +39,7 @@ def machines(tmp_path):
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_a_neighbour_that_starts_and_sends_is_connected_at_once(machines):
     """Decision T70: the next attempt would follow three seconds later."""
@@ -64,6 +65,7 @@ def heard_from(stack: ExitStack, machines, host: str, identifier: bytes) -> None
     RawClient(connection).open(identifier)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_a_neighbour_that_is_back_at_another_address_is_connected_at_once(machines):
     """Decision T141: the next attempt would follow three seconds later, and later ones after a minute."""

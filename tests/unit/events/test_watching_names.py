@@ -51,6 +51,7 @@ def test_the_first_comparison_waits_until_the_server_is_ready():
     assert (len(reads), mirror.is_complete) == (1, True)
 
 
+@pytest.mark.slow
 def test_each_name_of_a_long_chain_is_free_before_it_is_taken():
     watched = Watched(CHAIN)
     place = str(len(watched.world.events))

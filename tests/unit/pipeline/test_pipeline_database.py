@@ -127,6 +127,7 @@ def test_other_trouble_with_files_is_said_as_it_is(tmp_path, folder) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 def test_a_query_stops_when_it_is_asked_to(folder) -> None:
     stop = StopRequest()
     threading.Timer(0.5, stop.set).start()

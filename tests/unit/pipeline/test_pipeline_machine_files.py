@@ -70,6 +70,7 @@ def plain(report: MachineReport) -> dict[str, Any]:
     return {name: getattr(report, name) for name in MachineReport.__slots__ if name != "origin"}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(STATES)
 def test_every_format_of_one_state_gives_one_report(tmp_path_factory, one) -> None:

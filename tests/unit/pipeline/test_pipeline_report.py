@@ -65,6 +65,7 @@ def report(folder: Path, count: int, *, hostile: str = "", sites: int = 20, name
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_was_found_stands_in_it(tmp_path) -> None:
     text = report(tmp_path, 3000)
     page = Balanced(text)
@@ -191,6 +192,7 @@ def test_no_label_lies_on_another(widths, edges) -> None:
     assert placed(widths, edges) == found
 
 
+@pytest.mark.slow
 def test_no_label_lies_on_another_of_many() -> None:
     """As `test_pictures_and_charts_fit_their_box` sees in a browser, with 500 sites."""
     count, hubs = 250, range(12)

@@ -57,6 +57,7 @@ def test_every_name_is_legal_and_comes_back(broker, source):
         assert code.encode(source).casefold() == name.casefold()
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.sampled_from(Broker), st.lists(SOURCES, max_size=8, unique=True))
 def test_no_two_names_are_one(broker, sources):

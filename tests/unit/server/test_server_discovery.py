@@ -56,6 +56,7 @@ class Running:
         assert not self._thread.is_alive()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 3.2")
 def test_machines_of_other_sites_are_told_of_the_server(folder):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -59,6 +59,7 @@ def run_until_ready(folder: DirectoryServerFolder) -> None:
         raise error
 
 
+@pytest.mark.slow
 def test_they_are_created_once_and_before_the_server_is_ready_also_behind_a_crash(folder, monkeypatch):
     exists = first_objects._exists
 

@@ -295,6 +295,7 @@ def test_a_token_is_used_by_one_server(tmp_path, clock):
     assert tokens.use(uuid4(), "one") is None
 
 
+@pytest.mark.slow
 def test_guesses_and_requests_are_bounded(tmp_path, clock):
     tokens, made = JoinTokens(tmp_path / "tokens", clock), token()
     tokens.add(made)

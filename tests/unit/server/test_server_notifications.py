@@ -77,6 +77,7 @@ def owner(folder: DirectoryServerFolder, identifier: UUID, stack: ExitStack) -> 
     return manager.open(NOTIFICATION), network.address
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQCN 3.3.4.1")
 def test_the_owner_of_a_queue_is_notified_also_after_a_restart(folder):
     identifier = uuid4()

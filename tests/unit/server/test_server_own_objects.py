@@ -112,6 +112,7 @@ def notify(manager: Transport, pec: Pec, event: NotificationEvent, identifier: U
     send(manager, pec, Message(body=encode(body(event, identifier, "dc.example.com"))))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQCN 3.2.5.2")
 def test_notifications_of_strangers_make_the_server_read_and_nothing_else(tmp_path):
     pec = make(tmp_path, "receive = true", "settle_s = 0", "interval_s = 0")
@@ -147,6 +148,7 @@ def test_notifications_of_strangers_make_the_server_read_and_nothing_else(tmp_pa
         assert (counted["QueueCreated"], counted["QueueDeleted"]) == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("MS-MQCN 3.2.3")
 def test_a_server_that_notifies_owners_sees_its_own_changes_at_once(tmp_path):
     """Its watch passes them on, although notifications wait for a quarter of an hour."""

@@ -247,6 +247,7 @@ def test_the_server_checks_them_too(pec, path):
     assert site_named(pec, "Bern") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PSC1", "psc1", "pec"])
 def test_the_name_of_a_server_that_never_started_is_not_given_again(pec, path, tmp_path, name):
     """Site1 names PSC1, whose machine object does not exist yet."""

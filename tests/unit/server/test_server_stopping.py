@@ -63,6 +63,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StuckServer:
     return StuckServer(tmp_path / "pec", monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_waiting_client_does_not_hold_up_the_end(server, tmp_path):
     server.thread.start()
     assert server.ready.wait(WAIT_S)
