@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.mqis.plans import rejects_of
+from support.mqis.applied_plans import connect, login_to
+from support.mqis.plans import lines_of, rejects_of
 from support.mqis.postgresql import DRIVER, PASSWORD, postgresql, why_none
 from support.project.source_tree import ROOT
 from typer.testing import CliRunner
 
+import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, read_operations
 from mqdssm.samples.forms import SampleForm
@@ -143,8 +146,9 @@ ROWS = {
 """Table -> columns as Spark takes them, and rows, of which two queues are bad."""
 
 
-def test_bad_rows_of_a_database_are_named(spark, tmp_path):
-    """By table, row and values: the copy that they were read from is gone when somebody reads this."""
+@pytest.fixture
+def mapping(spark, tmp_path) -> Path:
+    """Fill Derby, and name its tables."""
     log = str(tmp_path / "derby.log")  # instead of one in the folder where the tests run
     spark._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
     for table, (columns, rows) in ROWS.items():
@@ -152,20 +156,53 @@ def test_bad_rows_of_a_database_are_named(spark, tmp_path):
         frame.write.jdbc(DERBY["url"], f"MQIS_{table}", "overwrite", {"driver": DERBY["driver"]})
     names = "".join(f'[tables.{table}]\ntable = "MQIS_{table}"\n' for table in ROWS)
     (tmp_path / "mapping.toml").write_text(f'[jdbc]\ndriver = "{DERBY["driver"]}"\n{names}')
+    return tmp_path / "mapping.toml"
+
+
+def run(code: int, *words: str, **login: str) -> str:
+    done = CliRunner().invoke(app, words, env=login)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def assert_in_place(reject: dict[str, Any], table: str, number: int) -> None:
+    """A reject names the row of the database by table and number, and has its values."""
+    place = {"table": table, "row": number, "file": f"MQIS_{table}", "file_row": number}
+    assert reject.items() >= place.items()
+    assert tuple(reject["values"].values()) == ROWS[table][1][number - 1]
+
+
+def test_bad_rows_of_a_database_are_named(mapping, tmp_path):
+    """By table, row and values: the copy that they were read from is gone when somebody reads this."""
     plan = tmp_path / "plan"
-    words = ["plan", DERBY["url"], "--to", str(plan), "--mapping", str(tmp_path / "mapping.toml")]
-    words += ["--create-computers", "--to-ldif", str(tmp_path / "ldif")]
-    done = CliRunner().invoke(app, [*words, "--naming-context", "DC=example,DC=com"])
-    assert done.exit_code == 1, done.output
+    words = ["plan", DERBY["url"], "--to", str(plan), "--mapping", str(mapping), "--create-computers"]
+    run(1, *words, "--to-ldif", str(tmp_path / "ldif"), "--naming-context", "DC=example,DC=com")
     rejects = {one["values"]["PROPID_Q_LABEL"]: one for one in rejects_of(plan, "Queue")}
-    numbers = {label: number for number, (_, _, label) in enumerate(ROWS["Queue"][1], 1)}
     assert rejects.keys() == {"no machine", "no number"}
-    for label, reject in rejects.items():
-        place = {"table": "Queue", "row": numbers[label], "file": "MQIS_Queue", "file_row": numbers[label]}
-        assert reject.items() >= place.items()
-        assert tuple(reject["values"].values()) == ROWS["Queue"][1][numbers[label] - 1]
+    assert_in_place(rejects["no machine"], "Queue", 2)
+    assert_in_place(rejects["no number"], "Queue", 4)
     assert "gone" in rejects["no machine"]["reason"]
     assert rejects["no number"]["reason"] == "'no GUID' is no GUID"
     documents = [path for path in plan.rglob("*.json*") if path.is_file()]
     named = set(re.findall(r"[^\s\"']*\.parquet", "".join(path.read_text() for path in documents)))
     assert [name for name in named if not (plan / name).exists()] == []
+
+
+def test_rows_of_a_database_that_the_target_refuses_are_named(mapping, tmp_path):
+    """When the plan is applied the database is not asked any more."""
+    plan = tmp_path / "plan"
+    with OpenLdapServer(durable=False) as server:
+        login = login_to(server, tmp_path)
+        words = ["plan", DERBY["url"], "--to", str(plan), "--mapping", str(mapping), "--create-computers"]
+        run(1, *words, **login)
+        with connect(server) as directory:
+            directory.create(mqdssm.Site(name="Paris"))
+        said = run(1, "apply", str(plan), "--engine", "spark", **login)
+    assert "6 read, 0 written, 0 equal, 6 rejected, 0 lost" in said
+    refused = {(one["table"], one["row"]): one for one in lines_of(plan / "rejects" / "applied.jsonl")}
+    # the two other queues were rejected by the plan
+    assert refused.keys() == {("Site", 1), ("Machine", 1), ("Queue", 1), ("Queue", 3)}
+    for (table, number), reject in refused.items():
+        assert_in_place(reject, table, number)
+    assert "CN=Paris" in refused["Site", 1]["dn"]
+    assert "which was refused" in refused["Queue", 3]["reason"]
