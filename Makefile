@@ -14,6 +14,8 @@ FAST := tests/cli tests/property tests/spec tests/tidy tests/unit
 SEEDS ?= 1000
 FIRST ?= 1
 VERBOSE ?=
+# Set: make simulate runs the sessions of the seeds alone, without enterprises: make simulate SEEDS=10000 SESSIONS=1
+SESSIONS ?=
 # Set: make simulate also prints what the seeds reach of the replication engine, and fails below that many percent
 COVERAGE ?=
 # Set: make conformance also plants a defect for each section, which the tests of the section must catch
@@ -72,9 +74,9 @@ images: python ## build the images of docker/mqdssm, -spark and -server with the
 test-fresh: setup ## a clone in a fresh Debian container: make demo, make test
 	@$(PYTHON) .ci/ledger.py run test-fresh -- bash .ci/test-fresh
 
-simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=1 VERBOSE=1
+simulate: python ## whole enterprises with faults, from seeds: SEEDS=1000 FIRST=1 VERBOSE=1 SESSIONS=1
 	$(if $(COVERAGE),$(PYTHON) -m coverage erase)
-	$(PYTHON) $(if $(COVERAGE),-m coverage run) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose)
+	$(PYTHON) $(if $(COVERAGE),-m coverage run) .ci/simulate.py $(SEEDS) $(FIRST) $(if $(VERBOSE),--verbose) $(if $(SESSIONS),--sessions)
 	$(if $(COVERAGE),$(PYTHON) -m coverage combine --quiet)
 	$(if $(COVERAGE),$(PYTHON) -m coverage report --fail-under $(COVERAGE))
 

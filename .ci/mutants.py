@@ -2,8 +2,8 @@
 
 A list is a TOML file. Each ``[[mutant]]`` has a name, a file, the old text, which must occur there exactly
 once, the new text, and ``caught_by``: sections (the tests with that spec mark, without those that need Samba,
-Java or an engine for containers), paths of tests, and ``seed N`` of the simulation. Each of these must
-catch the defect alone. Defects are planted in copies of the project, never in the project itself.
+Java or an engine for containers), paths of tests, and ``seed N`` or ``sessions N`` of the simulation. Each of
+these must catch the defect alone. Defects are planted in copies of the project, never in the project itself.
 """
 
 import argparse
@@ -55,6 +55,7 @@ PYTEST: Final = ("-m", "pytest", "-q", "--no-header", "--tb=line")
 FAST: Final = "tests/unit/"
 SLOW: Final = "tests/property/"
 SEED: Final = "seed "
+SESSIONS: Final = "sessions "
 NOT_INHERITED: Final = ("PYTEST_", "PYTHONDONTWRITEBYTECODE")
 """Variables that runs do not see: those of a pytest around this, and one that makes them slow."""
 
@@ -173,8 +174,9 @@ def find_problems(
 
 
 def _exists(catcher: str, proofs: Mapping[str, Sequence[str]], root: Path) -> bool:
-    if catcher.startswith(SEED):
-        return catcher.removeprefix(SEED).isdecimal()
+    for kind in (SEED, SESSIONS):
+        if catcher.startswith(kind):
+            return catcher.removeprefix(kind).isdecimal()
     if catcher.startswith("tests/"):
         return (root / catcher.partition("::")[0]).is_file()
     return bool(proofs.get(catcher))
@@ -264,6 +266,8 @@ def arguments_for(catcher: str, proofs: Mapping[str, Sequence[str]]) -> list[str
     """Return Python's arguments for the run of one item of `caught_by`."""
     if catcher.startswith(SEED):
         return [".ci/simulate.py", "1", catcher.removeprefix(SEED)]
+    if catcher.startswith(SESSIONS):
+        return [".ci/simulate.py", "1", catcher.removeprefix(SESSIONS), "--sessions"]
     if catcher.startswith("tests/"):
         return [*PYTEST, "-x", catcher]
     # the first failure ends the run: tests without a server come first, properties last

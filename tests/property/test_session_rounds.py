@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support.session.bench import (
     CLIENT,
     SessionBench,
@@ -15,17 +15,18 @@ from support.session.bench import (
     parameters,
     request,
 )
-from support.session.simulation import SessionWorld, SimulationOptions
 
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.timers import SessionState
 from mqdssm.model.packets import SessionAck, SessionHeader
+from mqdssm.testing.session_simulation.options import SessionOptions
+from mqdssm.testing.session_simulation.world import SessionWorld
 
 NAMES = ("A", "B")
 
 
 class Sessions(RuleBasedStateMachine):
-    """Messages in both directions; the world checks each acknowledgement, and at the end all arrivals."""
+    """Messages in both directions; the world checks each step, and at the end all arrivals."""
 
     world: SessionWorld
 
@@ -34,16 +35,18 @@ class Sessions(RuleBasedStateMachine):
         window=st.sampled_from([1, 2, 64]),
         has_shared_sessions=st.booleans(),
         are_counts_high=st.booleans(),
+        are_octets=st.booleans(),
+        has_pings=st.booleans(),
     )
-    def begin(self, seed, window, has_shared_sessions, are_counts_high):
-        options = SimulationOptions(
+    def begin(self, seed, window, **flags):
+        options = SessionOptions(
+            machines=len(NAMES),
             window_sizes=(1, window),
             delay_s=1.0,
             store_s=5.0,
-            has_shared_sessions=has_shared_sessions,
-            are_counts_high=are_counts_high,
+            **flags,
         )
-        self.world = SessionWorld(seed, options, names=NAMES)
+        self.world = SessionWorld(seed, options)
 
     @rule(source=st.sampled_from(NAMES), is_recoverable=st.booleans(), messages=st.integers(1, 40))
     def send(self, source, is_recoverable, messages):
@@ -73,15 +76,20 @@ class Sessions(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES))
     def malformed(self, name):
         """A driver closes the session, as for a packet with a wrong signature."""
-        machine = self.world.machines[name]
-        for driver in [*machine.drivers.values(), *machine.accepted]:
-            driver.handle(do.CloseSession(detail="malformed packet"))
+        for endpoint in self.world.machines[name].endpoints():
+            endpoint.handle(do.CloseSession(detail="malformed packet"))
 
-    @invariant()
-    def windows_are_kept(self):
-        for driver in self.world.drivers():
-            assert len(driver.under_way) <= driver.session._core.settings.window_size
-            assert driver.session._core.received.unstored <= driver.session._core.settings.unstored_max
+    @rule(name=st.sampled_from(NAMES))
+    def stop(self, name):
+        self.world.stop(name)
+
+    @rule(name=st.sampled_from(NAMES))
+    def lose_disk(self, name):
+        self.world.lose_disk(name)
+
+    @rule(source=st.sampled_from(NAMES))
+    def withdraw(self, source):
+        self.world.withdraw(source, "B" if source == "A" else "A")
 
     def teardown(self):
         if hasattr(self, "world"):

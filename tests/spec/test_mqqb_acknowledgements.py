@@ -465,6 +465,14 @@ def test_a_peer_that_sends_more_than_can_be_stored_is_disconnected():
     assert closing(bench.message(is_recoverable=True)) is CloseReason.FLOODED
 
 
+def test_a_session_that_holds_one_message_reads_it():
+    """Decision T159: half of 1 was 0, and nothing was ever read."""
+    bench = open_acceptor(unstored_max=1)
+    assert bench.session.may_read
+    bench.message(is_recoverable=True)
+    assert not bench.session.may_read
+
+
 @pytest.mark.spec("MS-MQQB 3.1.2.2")
 @pytest.mark.spec("MS-MQQB 3.1.6.2")
 @pytest.mark.parametrize("bench", [open_initiator(), open_acceptor()], ids=["initiator", "acceptor"])

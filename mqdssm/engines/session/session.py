@@ -121,7 +121,7 @@ class MessageSession:
 
         While too many messages wait to be stored, nothing is read.
         """
-        return self._core.received.unstored < self._core.settings.unstored_max // 2
+        return self._core.received.unstored < max(1, self._core.settings.unstored_max // 2)
 
     def step(self, event: do.Event, now: float) -> list[do.Action]:
         """Handle one event.

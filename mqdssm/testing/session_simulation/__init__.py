@@ -1,0 +1,4 @@
+"""Simulation of sessions between queue managers, from seeds.
+
+See docs/simulation.md.
+"""
