@@ -6,18 +6,13 @@ The first piece of the first job is held until then. `tests/cli/test_cli_signals
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.spark.export_command import descendants, readers
 from support.spark.killed_command import WAIT_S, start, wait_for_a_piece
+from support.spark.reading_commands import COMMANDS, ReadingCommand
 from support.spark.runner_work import processes_with
 
-from mqdssm.pipeline.manifest import MANIFEST_NAME
-from mqdssm.pipeline.migrate.plan_file import PLAN_NAME
-from mqdssm.samples.forms import SampleForm
-from mqdssm.samples.generate import generate
-from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = [
@@ -27,20 +22,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="looks for processes in /proc"),
 ]
 
-COMMANDS = {
-    "export": "export --to OUT",
-    "validate": "validate --history HISTORY --metrics METRICS --report REPORT --write-baseline BASELINE",
-    "inventory": "inventory --csv CSV --html REPORT",
-    "diff": "diff TABLES URL",
-    "plan": "plan TABLES --to PLAN --create-computers",
-    "migrate": "migrate TABLES --to PLAN --create-computers",
-}
-RESULTS = {
-    "OUT": MANIFEST_NAME,
-    "PLAN": PLAN_NAME,
-    **dict.fromkeys(("HISTORY", "METRICS", "REPORT", "BASELINE", "CSV"), ""),
-}
-"""Place of a result -> file that makes a folder a whole one; empty: each file is a result."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 QUICK = ("validate", signal.SIGTERM)
 """What ordinary runs try: a start of Java each."""
@@ -59,22 +40,13 @@ def server() -> Iterator[OpenLdapServer]:
         yield started
 
 
-def found_in(place: Path, whole: str) -> list[Path]:
-    """Return the files of a place that may be taken for a result."""
-    return [path for path in (place, *place.rglob("*")) if path.is_file() and whole in {"", path.name}]
-
-
 @pytest.mark.parametrize(("command", "number"), [*cases()])
 def test_a_signal_while_a_job_runs(
     server, tmp_path, monkeypatch, command: str, number: signal.Signals
 ) -> None:
     folder, temporary, password = tmp_path / "work", tmp_path / "tmp", server.password
     temporary.mkdir()
-    generate(
-        EnterprisePlan(sites=2, machines=4, queues=20, users=0, seed=1), folder / "tables", SampleForm.MQIS
-    )
-    places = {name: folder / name.lower() for name in RESULTS}
-    words = {**places, "TABLES": folder / "tables", "URL": server.url}
+    reading = ReadingCommand(command, folder, server.url, "spark")
     for name, value in {
         "MQDSSM_URL": server.url,
         "MQDSSM_USER": server.user,
@@ -85,8 +57,7 @@ def test_a_signal_while_a_job_runs(
         monkeypatch.setenv(name, value)
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as without nohup
     try:
-        chosen = [str(words.get(word, word)) for word in COMMANDS[command].split()]
-        process = start(tmp_path / "held", "HeldOnce", *chosen, "--engine", "spark")
+        process = start(tmp_path / "held", "HeldOnce", *reading.words)
     finally:
         signal.signal(signal.SIGHUP, before)
     try:
@@ -107,5 +78,4 @@ def test_a_signal_while_a_job_runs(
     assert list(temporary.iterdir()) == []
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in left if password.encode() in path.read_bytes()] == []
-    results = [path for name, whole in RESULTS.items() for path in found_in(places[name], whole)]
-    assert results == []
+    assert reading.results() == []

@@ -158,7 +158,11 @@ def _decoding(rule: Rule) -> Undecodable:
 SWITCHED_OFF: Final = "switched off by the file of rules"
 BRIEF_ROWS_MAX: Final = 200_000  # below this number the JVM's start is most of the time
 LOCAL_OBJECTS_MAX: Final = 3_000_000
-"""Number of objects above which unique values need more memory than a worker has (decision M133)."""
+"""Objects of a source above which ``auto`` is Spark (decision M133).
+
+From then on the local engine may have to count unique values in parts (`REPEATED_ROWS_MAX`), and reads the
+columns again for each.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +363,7 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
                 dn = finding.row.get("FullPath", source.dns.get(finding.type))
                 guid = finding.row.get("Identifier")
                 yield rule.finding(finding.type, finding.message, dn=dn, guid=guid)
+        del tables  # before those of the next drawing are read
 
 
 def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:

@@ -2,10 +2,12 @@
 """Every rule finds its own defect in a small enterprise, and no other rule finds anything there."""
 
 import re
+import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from support.enterprises.rules_world import (
     EVERYONE,
@@ -35,7 +37,7 @@ from support.enterprises.rules_world import (
     user,
 )
 
-from mqdssm.pipeline.validate.rules import RULES
+from mqdssm.pipeline.validate.rules import RULES, graphs
 from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.tables.access import KINDS, to_directory
 from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
@@ -383,3 +385,27 @@ def test_all_columns_that_rules_speak_of_exist() -> None:
                 assert rule.attribute in known | {"Unreadable"}, rule.id
         for name, columns in rule.others().items():
             assert columns <= {column.name for column in FRAMES[name]}, rule.id
+
+
+def test_queue_managers_with_routing_servers_do_not_fill_the_memory(monkeypatch) -> None:
+    """Each of them becomes a Python object, but not all at a time."""
+    monkeypatch.setattr(graphs, "BATCH_ROWS", 200)
+    peaks = []
+    for rows in (500, 2_000):
+        world = sound()
+        managers = tables(world)["queue-manager"]
+        served = managers.slice(2, 1)  # web01, which has one
+        wrong = served.set_column(
+            served.schema.get_field_index("SiteIdentifierList"),
+            "SiteIdentifierList",
+            pa.array([[guid(11)]], served.schema.field("SiteIdentifierList").type),
+        )
+        many = pa.concat_tables([managers, *[served] * rows, wrong]).combine_chunks()
+        tracemalloc.start()
+        found = list(graphs.DRAWINGS["routing-servers"]({"queue-manager": many}))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert [(one.rule, one.row["SiteIdentifierList"]) for one in found] == [
+            ("queue-manager-routing-server-site", [guid(11)])
+        ]
+    assert peaks[1] < 1.2 * peaks[0]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", str, int)
 Row = Mapping[str, Any]
+BATCH_ROWS: Final = 10_000
+"""Queue managers that are Python objects at a time, where every one may be concerned."""
 ROUTING_LISTS: Final = ("OutRoutingServerIdentifierList", "InRoutingServerIdentifierList")
 _PRIMARY: Final = spec_name(DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER)
 
@@ -339,18 +341,23 @@ def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
 
     managers = tables["queue-manager"]
     sizes = [pc.fill_null(pc.list_value_length(managers[name]), 0) for name in ROUTING_LISTS]
-    rows = managers.filter(pc.greater(pc.add(*sizes), 0)).to_pylist()
-    named = {guid for row in rows for name in ROUTING_LISTS for guid in row[name] or ()}
+    served = managers.filter(pc.greater(pc.add(*sizes), 0))
+    named = {guid for name in ROUTING_LISTS for guid in pc.list_flatten(served[name]).unique().to_pylist()}
     sites_of = _sites_of(named, tables)
-    for row in rows:
-        own_sites = frozenset(row["SiteIdentifierList"] or ())
-        if not own_sites:
-            continue  # queue-manager-has-site
-        servers = dict.fromkeys(guid for name in ROUTING_LISTS for guid in row[name] or ())
-        for guid in servers:
-            if sites_of.get(guid) and not sites_of[guid] & own_sites:
-                words = f"routing server {guid} is in none of its sites"
-                yield GraphFinding("queue-manager-routing-server-site", "queue-manager", row, words)
+    for batch in served.to_batches(BATCH_ROWS):
+        for row in batch.to_pylist():
+            yield from _routes(row, sites_of)
+
+
+def _routes(row: Row, sites_of: Mapping[str, frozenset[str]]) -> Iterator[GraphFinding]:
+    """Find the routing servers of one queue manager that are in none of its sites."""
+    own_sites = frozenset(row["SiteIdentifierList"] or ())
+    if not own_sites:
+        return  # queue-manager-has-site
+    for guid in dict.fromkeys(guid for name in ROUTING_LISTS for guid in row[name] or ()):
+        if sites_of.get(guid) and not sites_of[guid] & own_sites:
+            words = f"routing server {guid} is in none of its sites"
+            yield GraphFinding("queue-manager-routing-server-site", "queue-manager", row, words)
 
 
 def computers(tables: "Tables") -> Iterator[GraphFinding]:
