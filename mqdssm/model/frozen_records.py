@@ -28,15 +28,17 @@ def quick_init(cls: type[T]) -> type[T]:
     return cls
 
 
-def make_init(cls: type) -> Any:
-    """Return a faster `__init__` of a frozen dataclass with slots.
+def make_init(cls: type, *, is_frozen: bool = True) -> Any:
+    """Return a faster `__init__` of a dataclass with slots.
 
-    Until all attributes are set, the new object belongs to a class that has the same slots and is not frozen.
+    Until all attributes are set, a new object of a frozen class belongs to a class that has the same slots
+    and is not frozen.
     """
-    names: dict[str, Any] = {"unfrozen": _unfrozen(cls), "frozen": cls, "missing": MISSING}
-    names["set_attribute"] = object.__setattr__
+    names: dict[str, Any] = {"missing": MISSING}
     lines = [f"def __init__({', '.join(_parameters(cls, names))}):"]
-    lines.append(" set_attribute(self, '__class__', unfrozen)")
+    if is_frozen:
+        names |= {"unfrozen": _unfrozen(cls), "frozen": cls, "set_attribute": object.__setattr__}
+        lines.append(" set_attribute(self, '__class__', unfrozen)")
     for attribute in fields(cls):
         name = value = attribute.name
         if attribute.default_factory is not MISSING:
@@ -48,7 +50,8 @@ def make_init(cls: type) -> Any:
             names[f"default_{name}"] = attribute.default
             value = f"default_{name}"
         lines.append(f" self.{name} = {value}")
-    lines.append(" self.__class__ = frozen")
+    if is_frozen:
+        lines.append(" self.__class__ = frozen")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
     return _compile(lines, names, "__init__")
@@ -67,6 +70,19 @@ def copier(cls: type[T], *changed: str) -> Callable[..., T]:
         lines.append(f" copied.{attribute.name} = {source}")
     lines += [" copied.__class__ = frozen", " return copied"]
     function: Callable[..., T] = _compile(lines, names, "copy_with")
+    return function
+
+
+def replacer(cls: type[T]) -> Callable[..., T]:
+    """Return a function that does the same as `dataclasses.replace` for one class, faster.
+
+    The function takes an object, and the attributes that change by their names.
+    """
+    attributes = [attribute.name for attribute in fields(cls)]  # type: ignore[arg-type]  # a dataclass
+    parameters = ", ".join(f"{name}=missing" for name in attributes)
+    values = ", ".join(f"{name}=original.{name} if {name} is missing else {name}" for name in attributes)
+    lines = [f"def replaced(original, *, {parameters}):", f" return cls({values})"]
+    function: Callable[..., T] = _compile(lines, {"cls": cls, "missing": MISSING}, "replaced")
     return function
 
 

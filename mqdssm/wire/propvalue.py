@@ -43,6 +43,8 @@ CODECS: Final[Mapping[Variant, codecs.Scalar | codecs.Codec]] = {
     Variant.BYTES: codecs.SizedBytes(codecs.U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
 }
 """Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
+_READERS: Final = {variant: reader(codec) for variant, codec in CODECS.items()}
+_WRITERS: Final = {variant: writer(codec) for variant, codec in CODECS.items()}
 
 PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
     propid: CODECS[propid.variant] for propid in Propid
@@ -76,11 +78,13 @@ def decode_value(variant: Variant, data: bytes) -> Any:
         DecodeError: no value of this variant, or bytes left over.
         ValueError: a variant without a binary form, VT_VARIANT.
     """
-    codec = _codec(variant)
+    codec = CODECS.get(variant)
+    if codec is None:
+        raise _no_form(variant)
     if isinstance(codec, codecs.Scalar) and len(data) < codec.size:
         raise DecodeError(SECTION, variant, 0, f"needs {codec.size} bytes, {len(data)} left")
     try:
-        value, end = reader(codec)(data, 0, len(data), SECTION, variant)
+        value, end = _READERS[variant](data, 0, len(data), SECTION, variant)
     except DecodeError:
         raise
     except ValueError as error:
@@ -95,15 +99,14 @@ def encode_value(variant: Variant, value: Any) -> bytes:
     Raises:
         ValueError: the value does not fit the variant, or the variant has no binary form, VT_VARIANT.
     """
-    write = writer(_codec(variant))
+    write = _WRITERS.get(variant)
+    if write is None:
+        raise _no_form(variant)
     try:
         return write(value)
     except ENCODING_FAILURES as error:
         raise ValueError(f"{value!r} is no {variant}: {error}") from None
 
 
-def _codec(variant: Variant) -> codecs.Scalar | codecs.Codec:
-    codec = CODECS.get(variant)
-    if codec is None:
-        raise ValueError(f"{variant} has no form in bytes")
-    return codec
+def _no_form(variant: Variant) -> ValueError:
+    return ValueError(f"{variant} has no form in bytes")

@@ -21,6 +21,7 @@ from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.timers import TIMERS_CACHED, Timer, TimerPurpose
+from mqdssm.model.frozen_records import replacer
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
@@ -35,10 +36,9 @@ REPLICATION_TIMEOUT_S: Final = 20 * 60
 """Lifetime of all other messages (3.3.7.2)."""
 REPLICATION_PRIORITY: Final = 3
 
-
-def key_of(machine_name: str) -> str:
-    """Return the key by which names of machines are compared."""
-    return machine_name.casefold()
+key_of: Final = str.casefold
+"""Returns the key by which names of machines are compared."""
+_replaced: Final = replacer(DirectoryPartition)
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class Partition:
 
     def change(self, **changes: Any) -> None:
         """Set fields of the persisted part, in memory."""
-        self.record = replace(self.record, **changes)
+        self.record = _replaced(self.record, **changes)
         self.last = changes.get("last", self.last)
 
     @classmethod

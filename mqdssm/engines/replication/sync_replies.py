@@ -1,13 +1,16 @@
 """Answers to synchronization requests ([MC-MQDSRP] 3.2.7.3, 3.2.7.7, 3.2.7.8)."""
 
-from dataclasses import replace
+from typing import Final
 
 from mqdssm.engines.replication import reported_numbers, trust
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model import messages as msg
+from mqdssm.model.frozen_records import copier
 from mqdssm.model.seqnum import MAX, SequenceNumber
+
+_copied: Final = copier(msg.DirectoryChange, "previous_seq_number", "purged_seq_number")
 
 
 def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) -> Job[None]:
@@ -80,7 +83,7 @@ def chain_changes(
     chain = []
     previous = start
     for change in changes:
-        chain.append(replace(change, previous_seq_number=previous, purged_seq_number=purged))
+        chain.append(_copied(change, previous, purged))
         previous = change.seq_number
     return tuple(chain)
 

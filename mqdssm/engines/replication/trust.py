@@ -36,8 +36,11 @@ def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
     """Return True if changes of a partition are accepted from a machine."""
     if partition.record.owned:
         return False
-    names = (partition.record.authority_name, server.psc_name, partition.hint)
-    return any(is_from(server, sender, name) for name in names)
+    return (
+        is_from(server, sender, partition.record.authority_name)
+        or is_from(server, sender, server.psc_name)
+        or is_from(server, sender, partition.hint)
+    )
 
 
 def other_sources(server: ReplicaState, partition: Partition) -> list[str]:

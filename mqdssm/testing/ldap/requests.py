@@ -45,6 +45,7 @@ _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = 
     for filter_type in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
 }
 _KEPT: Final = 2048
+_COMPARISONS_KEPT: Final = 16_384
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _FILTER: Final = "[RFC4511] 4.5.1.7"
 
@@ -224,10 +225,11 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     tag = reader.buffer[reader.position] if reader.more() else 0
     if tag == filters.PRESENT_TAG:
         return filters.Present(reader.name("present", filters.PRESENT_TAG))
+    if tag in _COMPARISONS:
+        begin = reader.position
+        _, end = reader.span(tag, "filter")
+        return _comparison_in(reader.buffer[begin:end])
     inner = reader.enter(tag, "filter")
-    comparison = _COMPARISONS.get(tag)
-    if comparison is not None:
-        return comparison(inner.name("attribute"), inner.octets("value"))
     if tag in {filters.TAGS[filters.And], filters.TAGS[filters.Or]}:
         operands = []
         while inner.more():
@@ -242,6 +244,14 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     if tag == filters.EXTENSIBLE_TAG:
         return _extensible(inner)
     raise DecodeError(_FILTER, "filter", reader.position, f"tag 0x{tag:02x}")
+
+
+@lru_cache(maxsize=_COMPARISONS_KEPT)
+def _comparison_in(octets: bytes) -> filters.LdapFilter:
+    """Decode a comparison; searches for numbers repeat those with thousands of buckets."""
+    reader = BerReader.of(octets, _FILTER)
+    inner = reader.enter(octets[0], "filter")
+    return _COMPARISONS[octets[0]](inner.name("attribute"), inner.octets("value"))
 
 
 def _substrings(inner: BerReader) -> filters.Substrings:

@@ -17,6 +17,7 @@ from mqdssm.testing.ldap.answers import entry_content
 Attributes = Mapping[str, Sequence[bytes]]
 """Values by lower-case name."""
 _NONE: Final[frozenset[rules.Normal]] = frozenset()
+_NO_ENTRIES: Final[dict[int, "TreeEntry"]] = {}
 
 
 class TreeEntry:
@@ -168,11 +169,13 @@ class EntryTree:
 
     def _candidates(self, search_filter: LdapFilter) -> dict[int, TreeEntry] | None:
         """Return the entries that may match a filter, by the indexes; None: all entries."""
+        if isinstance(search_filter, Equal):  # most of all: searches for numbers have thousands
+            name = search_filter.attribute.lower()
+            if name not in rules.INDEXED:
+                return None
+            normal = rules.TYPES[name].normalize(search_filter.value)
+            return _NO_ENTRIES if normal is None else self._index.get((name, normal), _NO_ENTRIES)
         match search_filter:
-            case Equal(attribute, value) if attribute.lower() in rules.INDEXED:
-                name = attribute.lower()
-                normal = rules.TYPES[name].normalize(value)
-                return {} if normal is None else self._index.get((name, normal), {})
             case And(operands):
                 candidate_sets = [
                     candidates
@@ -186,7 +189,8 @@ class EntryTree:
                     some = self._candidates(operand)
                     if some is None:
                         return None
-                    every |= some
+                    if some:
+                        every |= some
                 return every
         return None
 

@@ -42,9 +42,9 @@ class NumberIndex(Generic[T]):
 
     def remove(self, number: int, entry: T) -> None:
         """Remove an entry, which must exist."""
-        remaining = tuple(other for other in self._entries[number] if other is not entry)
-        if remaining:
-            self._entries[number] = remaining
+        entries = self._entries[number]
+        if len(entries) > 1:
+            self._entries[number] = tuple([other for other in entries if other is not entry])
             return
         del self._entries[number]
         if len(self._numbers) > 2 * len(self._entries) + STALE_MAX:

@@ -61,6 +61,7 @@ class NumberedChange:
         path: its path name, of a deleted one the last.
         giver: index of the server that gave the number.
         at: when, in simulated seconds.
+        properties: what the authority's store returned as the content; None: nothing.
     """
 
     number: int
@@ -72,6 +73,7 @@ class NumberedChange:
     path: str
     giver: int
     at: float
+    properties: Properties | None = None
 
     @property
     def is_site_scope(self) -> bool:

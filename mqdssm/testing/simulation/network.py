@@ -10,11 +10,12 @@ back if one was asked for ([MC-MQDSRP] 3.1.7.2.1).
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from mqdssm.engines.replication.actions import Nacked, Received, Send
+from mqdssm.model.frozen_records import replacer
 from mqdssm.model.messages import Operation, ReplicationMessage
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
@@ -46,6 +47,9 @@ class MessageInTransit:
     expires_at: float
     message: ReplicationMessage
     done: bool = False
+
+
+_copied: Final = replacer(MessageInTransit)
 
 
 @dataclass(slots=True)
@@ -171,7 +175,7 @@ class SimulatedNetwork(FaultyNetwork):
         self._schedule.after(self._delay(), partial(self._arrive, parcel))
         if self._happens(faults.doubled):
             self.counts.doubled += 1
-            twin = replace(parcel)
+            twin = _copied(parcel)
             self._schedule.after(self._delay(), partial(self._arrive, twin))
 
     def _coded(self, message: ReplicationMessage) -> ReplicationMessage:

@@ -172,12 +172,14 @@ class StepChecks:
         partition = self._ledger.partitions.get(operation.partition_id)
         latest_change = partition.latest.get(identifier) if partition is not None else None
         # a successor may have read the list between a crash in this operation and its recovery
-        content, path = None, latest_change.path if latest_change is not None else operation.path_name or ""
+        content, properties = None, None
+        path = latest_change.path if latest_change is not None else operation.path_name or ""
         if not isinstance(operation, ops.DeleteObject):
             read = self.read(server, operation.object_type, identifier, operation.partition_id)
             if read.properties is None:
                 raise Violation(f"{server.name}: {operation} is done, but the object is not there")
-            content = content_of(operation.object_type, read.properties)
+            properties = read.properties
+            content = content_of(operation.object_type, properties)
             named = PATHS.get(operation.object_type)
             path = str(content[named]) if named is not None and named in content else path
         entry = NumberedChange(
@@ -190,6 +192,7 @@ class StepChecks:
             path=path,
             giver=server.index,
             at=self._now(),
+            properties=properties,
         )
         strict = self._strict(operation.partition_id)
         if strict is not None:
@@ -394,6 +397,8 @@ def compare(meant: NumberedChange, properties: Properties) -> str:
     """
     if meant.content is None:
         return "it was deleted"
+    if properties == meant.properties:
+        return ""
     content = content_of(meant.object_type, properties)
     if content == meant.content:
         return ""

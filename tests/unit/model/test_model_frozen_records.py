@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from support.packets.strategies import PACKETS
 
-from mqdssm.model.frozen_records import copier, quick_init
+from mqdssm.model.frozen_records import copier, quick_init, replacer
 from mqdssm.model.packets import UserPacket
 
 
@@ -64,6 +64,20 @@ def test_it_takes_what_the_dataclass_takes(arguments, named):
     assert made(Quick) == made(Plain)
     plain, quick = (inspect.signature(cls) for cls in (Plain, Quick))
     assert list(quick.parameters) == list(plain.parameters)
+
+
+@pytest.mark.parametrize("cls", [Plain, Quick])
+@pytest.mark.parametrize(
+    "changes", [{}, {"second": "b"}, {"first": 3, "fourth": 5}, {"first": -1}, {"fifth": 1}]
+)
+def test_replacing_attributes_is_as_with_dataclasses(cls, changes):
+    def changed(function):
+        try:
+            return function(cls(1, "a", [3]), **changes)
+        except (TypeError, ValueError) as error:
+            return type(error)
+
+    assert changed(replacer(cls)) == changed(replace)
 
 
 def test_an_object_is_frozen_and_of_its_class():
