@@ -74,7 +74,7 @@ def copier(cls: type[T], *changed: str) -> Callable[..., T]:
 
 
 def replacer(cls: type[T]) -> Callable[..., T]:
-    """Return a function that does the same as `dataclasses.replace` for one class, faster.
+    """Return a faster `dataclasses.replace` for the objects of one class.
 
     The function takes an object, and the attributes that change by their names.
     """

@@ -248,7 +248,10 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
 
 @lru_cache(maxsize=_COMPARISONS_KEPT)
 def _comparison_in(octets: bytes) -> filters.LdapFilter:
-    """Decode a comparison; searches for numbers repeat those with thousands of buckets."""
+    """Decode a comparison.
+
+    Searches for numbers repeat those with thousands of buckets.
+    """
     reader = BerReader.of(octets, _FILTER)
     inner = reader.enter(octets[0], "filter")
     return _COMPARISONS[octets[0]](inner.name("attribute"), inner.octets("value"))

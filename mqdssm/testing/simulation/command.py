@@ -16,7 +16,6 @@ from mqdssm.testing.simulation.run import RunReport, simulate
 from mqdssm.testing.simulation.world import Trace
 
 PROCESSES: Final = 2
-_CHUNK: Final = 4  # seeds that a process takes at a time
 _GARBAGE: Final = 200_000  # new objects before the garbage collector runs; most live to the end of a run
 _SESSIONS: Final = "sessions: "
 
@@ -36,7 +35,7 @@ def run_seeds(first: int, count: int, *, is_of_sessions: bool = False) -> Iterat
         yield run(first)
         return
     with ProcessPoolExecutor(PROCESSES, initializer=_prepare_process) as pool:
-        yield from pool.map(run, seeds, chunksize=_CHUNK)
+        yield from pool.map(run, seeds)  # one at a time: some take fifty times as long as others
 
 
 def _run(seed: int, trace: Trace | None = None) -> RunReport:
