@@ -34,13 +34,17 @@ class MessageNumbers(Closeable):
     Args:
         file: holds the number; it is made with mode 0600.
 
+    Attributes:
+        problem: why no more numbers could be reserved, and how many are left; empty if they could.
+
     Raises:
         ConfigError: the file is damaged, cannot be read or written, or another queue manager has it.
     """
 
     def __init__(self, file: Path) -> None:
         self._lock: Final = Lock()
-        self._is_failing = self._is_closed = False
+        self._is_closed = False
+        self.problem = ""
         self._document: Final = LockedDocument(
             file, title="message numbers", owner="queue manager", parse=_next_number
         )
@@ -86,13 +90,15 @@ class MessageNumbers(Closeable):
         try:
             self._reserve()
         except ConfigError as error:
-            if not self._reserved:
-                raise TransportError(f"no message can be sent: {error}") from error
-            if not self._is_failing:
-                log.warning("%d more messages can be sent: %s", self._reserved, error)
-            self._is_failing = True
+            is_new, number = not self.problem, self._reserved
+            left = f"{number} more messages can be sent" if number else "no message can be sent"
+            self.problem = f"{left}: {error}"
+            if not number:
+                raise TransportError(self.problem) from error
+            if is_new:
+                log.warning("%s", self.problem)
         else:
-            self._is_failing = False
+            self.problem = ""
 
     def _reserve(self) -> None:
         self._write(self._next + BLOCK)

@@ -148,6 +148,11 @@ class TcpNetwork:
         host, port, *_ = self._server.sockets[0].getsockname()
         return SocketAddress(host, port)
 
+    @property
+    def numbers_problem(self) -> str:
+        """Reason why messages cannot be numbered any more; empty if they can."""
+        return "" if self._numbers is None else self._numbers.problem
+
     def sessions(self) -> tuple[SessionStatus, ...]:
         """Return the status of all sessions, from any thread, without waiting."""
         neighbors, accepted = tuple(self._neighbors.values()), tuple(self._accepted)  # copied in one step

@@ -14,42 +14,31 @@ from mqdssm.errors import ConfigError, DirectoryError, MappingError
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure, name_of
-from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import Service
 from mqdssm.server.config import SERVICES, ServerSection
 from mqdssm.server.object_changes import RequestedChange
 
 
 def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> RequestedChange:
     """Return the creation of a site with its PSC."""
-    return RequestedChange(
-        command=Command.CREATE,
-        object_type=ObjectType.SITE,
-        partition_id=PEC_PARTITION_ID,
-        path_name=name,
-        identifier=identifier,
-        properties=((Propid.S_PSC, psc_name), (Propid.S_PSC_SIGNPK, signing_key)),
-    )
+    properties = (Propid.S_PSC, psc_name), (Propid.S_PSC_SIGNPK, signing_key)
+    return RequestedChange.creation(ObjectType.SITE, name, properties, identifier=identifier)
 
 
 def machine_of(
     name: str, identifier: Guid, site_id: Guid, service: Service, signing_key: bytes
 ) -> RequestedChange:
     """Return the creation of a machine that is a directory server."""
-    return RequestedChange(
-        command=Command.CREATE,
-        object_type=ObjectType.MACHINE,
-        partition_id=site_id,
-        path_name=name,
-        identifier=identifier,
-        properties=(
-            (Propid.QM_SITE_ID, site_id),
-            (Propid.QM_ADDRESS, b""),
-            (Propid.QM_CNS, ()),
-            (Propid.QM_SERVICE, int(service)),
-            (Propid.QM_SIGN_PK, signing_key),
-        ),
+    properties = (
+        (Propid.QM_SITE_ID, site_id),
+        (Propid.QM_ADDRESS, b""),
+        (Propid.QM_CNS, ()),
+        (Propid.QM_SERVICE, int(service)),
+        (Propid.QM_SIGN_PK, signing_key),
+    )
+    return RequestedChange.creation(
+        ObjectType.MACHINE, name, properties, partition_id=site_id, identifier=identifier
     )
 
 
@@ -62,14 +51,8 @@ def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[Request
     """
     site_id, machine_id = Guid.of(server.site_id), Guid.of(server.machine_id)
     if server.role is Role.PEC:
-        yield RequestedChange(
-            command=Command.CREATE,
-            object_type=ObjectType.ENTERPRISE,
-            partition_id=PEC_PARTITION_ID,
-            path_name=server.enterprise,
-            identifier=None,
-            properties=((Propid.E_PECNAME, server.machine_name),),
-        )
+        names = ((Propid.E_PECNAME, server.machine_name),)
+        yield RequestedChange.creation(ObjectType.ENTERPRISE, server.enterprise, names)
         yield site_of(server.site, site_id, server.machine_name, signing_key)
     if server.role is not Role.BSC:
         yield machine_of(server.machine_name, machine_id, site_id, SERVICES[server.role], signing_key)

@@ -6,9 +6,8 @@ from mqdssm.engines.replication.operations import ObjectRead
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Command, Properties
+from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.control_protocol import SiteRequest
 from mqdssm.server.current_roles import role_of_running
 from mqdssm.server.object_changes import RequestedChange, site_creation
@@ -57,11 +56,4 @@ def first_psc_of(site_id: Guid, properties: Properties) -> RequestedChange:
         site_id: identifier of the site.
         properties: its PSC, and the key of that.
     """
-    return RequestedChange(
-        command=Command.UPDATE,
-        object_type=ObjectType.SITE,
-        partition_id=PEC_PARTITION_ID,
-        path_name=None,
-        identifier=site_id,
-        properties=properties,
-    )
+    return RequestedChange.of_existing(ObjectType.SITE, site_id, properties)

@@ -36,6 +36,9 @@ class NotificationThread:
         state: file of the watch.
         receiver: the server's own one, which is told what the watch sees; None: there is none.
         on_report: called with what an operator should know, once for each reason.
+
+    Attributes:
+        problem: why owners are not notified now; empty if they are.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class NotificationThread:
         self._stopping: Final = Event()
         self._lock: Final = Lock()
         self._watch: Watch | None = None
+        self.problem = ""
         self._thread: Final = WorkerThread(self._run, "change notifications")
 
     def __enter__(self) -> Self:
@@ -68,22 +72,27 @@ class NotificationThread:
         self._thread.join()
 
     def _run(self) -> None:
-        problem = ""
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except MqdssmError as error:
-                if str(error) != problem:
-                    problem = str(error)
+            except (MqdssmError, OSError) as error:  # OSError: the state cannot be written
+                problem = str(error) if isinstance(error, MqdssmError) else f"{self._state}: {error.strerror}"
+                if problem != self.problem:
+                    self.problem = problem
                     self._on_report(f"owners of changed objects are not notified: {problem}")
                 if isinstance(error, ConfigError):  # these options can never work
                     return
                 self._stopping.wait(RETRY_S)
 
+    def _ready(self, url: str) -> None:
+        """Note that all that happened before has been told."""
+        self.problem = ""
+        self._feed.ready(url)
+
     def _follow(self) -> None:
         """Notify owners until the watch is stopped or fails."""
         with self._directory.watch(
-            Queue, QueueManager, state=self._state, all_writes=True, on_ready=self._feed.ready
+            Queue, QueueManager, state=self._state, all_writes=True, on_ready=self._ready
         ) as watch:
             with self._lock:
                 self._watch = watch

@@ -66,6 +66,46 @@ class RequestedChange:
     identifier: Guid | None
     properties: Properties
 
+    @classmethod
+    def creation(
+        cls,
+        object_type: ObjectType,
+        path_name: str | None,
+        properties: Properties,
+        *,
+        partition_id: Guid = PEC_PARTITION_ID,
+        identifier: Guid | None = None,
+    ) -> "RequestedChange":
+        """Return the creation of an object."""
+        return cls(
+            command=Command.CREATE,
+            object_type=object_type,
+            partition_id=partition_id,
+            path_name=path_name,
+            identifier=identifier,
+            properties=properties,
+        )
+
+    @classmethod
+    def of_existing(
+        cls,
+        object_type: ObjectType,
+        identifier: Guid | None,
+        properties: Properties,
+        *,
+        command: Command = Command.UPDATE,
+        partition_id: Guid = PEC_PARTITION_ID,
+    ) -> "RequestedChange":
+        """Return the update or the deletion of an object."""
+        return cls(
+            command=command,
+            object_type=object_type,
+            partition_id=partition_id,
+            path_name=None,
+            identifier=identifier,
+            properties=properties,
+        )
+
     @property
     def title(self) -> str:
         """Type and name of a new object, for messages."""
@@ -124,13 +164,9 @@ def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) ->
         properties += _NEW_MACHINE
     else:
         partition = PEC_PARTITION_ID
-    return RequestedChange(
-        command=Command.CREATE,
-        object_type=object_type,
-        partition_id=partition,
-        path_name=path_name,
-        identifier=Guid.of(obj.identifier) if obj.identifier else None,
-        properties=properties,
+    identifier = Guid.of(obj.identifier) if obj.identifier else None
+    return RequestedChange.creation(
+        object_type, path_name, properties, partition_id=partition, identifier=identifier
     )
 
 
@@ -146,14 +182,7 @@ def site_creation(attributes: dict[str, Any]) -> RequestedChange:
     obj = Site.from_json(json.dumps(attributes))
     path_name = _path_name(ObjectType.SITE, obj)
     properties = tuple(_properties(ObjectType.SITE, obj, obj.populated, Access.CREATE))
-    return RequestedChange(
-        command=Command.CREATE,
-        object_type=ObjectType.SITE,
-        partition_id=PEC_PARTITION_ID,
-        path_name=path_name,
-        identifier=None,
-        properties=((Propid.S_PSC, ""), *properties),
-    )
+    return RequestedChange.creation(ObjectType.SITE, path_name, ((Propid.S_PSC, ""), *properties))
 
 
 def _change(
@@ -175,13 +204,12 @@ def _change(
     if command is Command.UPDATE and not names:
         raise ValueError("nothing to write: give attributes besides the object's name")
     properties = tuple(_properties(object_type, obj, names, Access.WRITE))  # a deletion has none
-    return RequestedChange(
+    return RequestedChange.of_existing(
+        object_type,
+        stored_object.identifier,
+        properties,
         command=command,
-        object_type=object_type,
         partition_id=stored_object.partition_id,
-        path_name=None,
-        identifier=stored_object.identifier,
-        properties=properties,
     )
 
 

@@ -1,6 +1,7 @@
 """Problems of a directory server, found in the parts of its snapshot."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.model.replication import PurgeState
@@ -18,6 +19,24 @@ BSC_SILENT_INTERVALS: Final = 2
 _RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "info": 2}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderProblems:
+    """Reasons why files of a server cannot be written; empty texts if they can.
+
+    Attributes:
+        messages: messages that arrive cannot be recorded.
+        numbers: messages cannot be numbered, or not many more of them.
+        notified: the changes whose owners were notified cannot be recorded, or nobody is notified.
+    """
+
+    messages: str = ""
+    numbers: str = ""
+    notified: str = ""
+
+
+NO_FOLDER_PROBLEMS: Final = FolderProblems()
+
+
 def problems_of(
     *,
     is_working: bool,
@@ -25,7 +44,7 @@ def problems_of(
     partitions: Iterable[PartitionSnapshot],
     neighbors: Iterable[NeighborSnapshot],
     own_objects: OwnObjectsSnapshot | None = None,
-    unwritten: str = "",
+    folder: FolderProblems = NO_FOLDER_PROBLEMS,
     bsc_ack_s: float,
 ) -> tuple[Problem, ...]:
     """Find the problems of a server, the worst first.
@@ -36,12 +55,12 @@ def problems_of(
         partitions: its partitions.
         neighbors: its neighbours.
         own_objects: what it knows by notifications; None if it receives none.
-        unwritten: why a file of the server cannot be written; empty: all can.
+        folder: why files of the server cannot be written.
         bsc_ack_s: interval of the acknowledgements of BSCs in seconds.
     """
     problems = [
         *_of_server(store, own_objects, is_working=is_working),
-        *_of_folder(unwritten),
+        *_of_folder(folder),
         *(problem for partition in partitions for problem in _of_partition(partition)),
         *(problem for neighbor in neighbors for problem in _of_neighbor(neighbor, bsc_ack_s)),
     ]
@@ -63,10 +82,15 @@ def _of_server(
         yield Problem(severity="warning", subject="notification", text=text)
 
 
-def _of_folder(unwritten: str) -> Iterator[Problem]:
-    if unwritten:
-        text = f"messages of other servers are not accepted, and come again: {unwritten}"
+def _of_folder(folder: FolderProblems) -> Iterator[Problem]:
+    if folder.messages:
+        text = f"messages of other servers are not accepted, and come again: {folder.messages}"
         yield Problem(severity="error", subject="folder", text=text)
+    if folder.numbers:
+        yield Problem(severity="error", subject="message numbers", text=folder.numbers)
+    if folder.notified:
+        text = f"owners of changed objects are not notified: {folder.notified}"
+        yield Problem(severity="warning", subject="notification of owners", text=text)
 
 
 def _of_partition(partition: PartitionSnapshot) -> Iterator[Problem]:

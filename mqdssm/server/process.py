@@ -39,6 +39,7 @@ from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.own_objects import OwnChange, OwnObjects
 from mqdssm.server.private_directory import directory_of
+from mqdssm.server.problems import FolderProblems
 from mqdssm.server.service_manager import Watchdog, notify_manager
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.server.token_admission import TokenAdmission
@@ -96,6 +97,7 @@ class ServerProcess:
         self._on_ready, self._on_report, self._on_own_change = on_ready, on_report, on_own_change
         self._stopping: Final = Event()
         self._server: DirectoryServer | None = None
+        self._notifications: NotificationThread | None = None
 
     def stop(self) -> None:
         """Let `run` stop everything and return; from any thread."""
@@ -150,7 +152,7 @@ class ServerProcess:
                 sessions=network.sessions,
                 transport_counts=network.counts,
                 own_objects=own_objects,
-                unwritten=lambda: messages.problem or marks.problem,
+                folder=lambda: self._folder_problems(messages.problem or marks.problem, network),
             )
             self._open_local_port(closing, reader)
             admission = Admission(server, self.config, key.public_keys(), hosts)
@@ -179,6 +181,10 @@ class ServerProcess:
             settings=self.config.tcp_settings(),
             store=messages,
         )
+
+    def _folder_problems(self, messages: str, network: TcpNetwork) -> FolderProblems:
+        notified = "" if self._notifications is None else self._notifications.problem
+        return FolderProblems(messages=messages, numbers=network.numbers_problem, notified=notified)
 
     def _open_store(self, options: ConnectionOptions, signing_key: bytes) -> LdapStore:
         """Open the store, and take over the role that the directory has.
@@ -301,7 +307,7 @@ class ServerProcess:
         """
         notification = self.config.notification
         if notification.send:
-            closing.enter_context(
+            self._notifications = closing.enter_context(
                 NotificationThread(
                     directory,
                     server.queue_manager,

@@ -11,10 +11,9 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.status import ServerStatus
 from mqdssm.errors import ObjectNotFound
-from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, Service
+from mqdssm.model.replication import Service
 from mqdssm.model.seqnum import MIN
 from mqdssm.server.config import SERVICES
 from mqdssm.server.control_protocol import RoleRequest, ServerRemovalRequest, SitePscRequest
@@ -44,7 +43,7 @@ def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
         if not enterprises:
             raise ObjectNotFound("the directory of this server has no enterprise")
         named = (Propid.E_PECNAME, request.machine_name)
-        return _update(ObjectType.ENTERPRISE, enterprises[0], PEC_PARTITION_ID, (named,))
+        return RequestedChange.of_existing(ObjectType.ENTERPRISE, enterprises[0].identifier, (named,))
     service = Service.NONE if request.role is None else SERVICES[request.role]
     if request.role is None and _service(machine) & _SERVERS:
         raise ValueError(
@@ -52,7 +51,12 @@ def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
         )
     if machine.partition_id is None:
         raise ObjectNotFound(f"the directory of this server has no site of {request.machine_name}")
-    return _update(ObjectType.MACHINE, machine, machine.partition_id, ((Propid.QM_SERVICE, int(service)),))
+    return RequestedChange.of_existing(
+        ObjectType.MACHINE,
+        machine.identifier,
+        ((Propid.QM_SERVICE, int(service)),),
+        partition_id=machine.partition_id,
+    )
 
 
 def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
@@ -73,7 +77,7 @@ def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStat
         if not any(part.partition_id == site.identifier and part.last == MIN for part in status.partitions):
             raise ValueError(f"the PSC of {request.site} has started: it can only be replaced")
         nobody: Properties = ((Propid.S_PSC, ""), (Propid.S_PSC_SIGNPK, b""))
-        return _update(ObjectType.SITE, site, PEC_PARTITION_ID, nobody)
+        return RequestedChange.of_existing(ObjectType.SITE, site.identifier, nobody)
     machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
     if machine.partition_id != site.identifier:
         raise ValueError(f"{request.machine_name} is no machine of {request.site}")
@@ -81,7 +85,7 @@ def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStat
     key = dict(machine.properties or ()).get(Propid.QM_SIGN_PK)
     if isinstance(key, bytes) and key:
         properties += ((Propid.S_PSC_SIGNPK, key),)
-    return _update(ObjectType.SITE, site, PEC_PARTITION_ID, properties)
+    return RequestedChange.of_existing(ObjectType.SITE, site.identifier, properties)
 
 
 def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> RequestedChange:
@@ -112,13 +116,8 @@ def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> Re
     queues = look_up(ops.HasObjects(partition_id=site_id, queues_of=machine.identifier))
     if isinstance(queues, ops.Answer) and queues.yes:
         raise ValueError(f"{name} has queues: delete them first, or make it an ordinary machine (demote)")
-    return RequestedChange(
-        command=Command.DELETE,
-        object_type=ObjectType.MACHINE,
-        partition_id=site_id,
-        path_name=None,
-        identifier=machine.identifier,
-        properties=(),
+    return RequestedChange.of_existing(
+        ObjectType.MACHINE, machine.identifier, (), command=Command.DELETE, partition_id=site_id
     )
 
 
@@ -132,16 +131,3 @@ def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead
 def _service(machine: ops.ObjectRead) -> Service:
     value = dict(machine.properties or ()).get(Propid.QM_SERVICE)
     return Service(value if isinstance(value, int) else 0)
-
-
-def _update(
-    object_type: ObjectType, read: ops.ObjectRead, partition_id: Guid, properties: Properties
-) -> RequestedChange:
-    return RequestedChange(
-        command=Command.UPDATE,
-        object_type=object_type,
-        partition_id=partition_id,
-        path_name=None,
-        identifier=read.identifier,
-        properties=properties,
-    )

@@ -15,7 +15,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.known_sites import KnownSites, ListedSite
 from mqdssm.server.own_objects import OwnObjects
-from mqdssm.server.problems import problems_of
+from mqdssm.server.problems import FolderProblems, problems_of
 from mqdssm.server.snapshot import (
     AcknowledgementSnapshot,
     EventCount,
@@ -42,7 +42,7 @@ class SnapshotReader:
         sessions: returns the sessions of its queue manager (`TcpNetwork.sessions`).
         transport_counts: what the carrier of its queue manager counts.
         own_objects: its receiver of change notifications; None: there is none.
-        unwritten: returns why a file of the server cannot be written; empty: all can.
+        folder: returns why files of the server cannot be written.
         clock: seconds since 1970.
     """
 
@@ -53,12 +53,12 @@ class SnapshotReader:
         sessions: Callable[[], Sequence[SessionStatus]] = tuple,
         transport_counts: EventCounts | None = None,
         own_objects: OwnObjects | None = None,
-        unwritten: Callable[[], str] = str,
+        folder: Callable[[], FolderProblems] = FolderProblems,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._server, self._sessions, self._clock = server, sessions, clock
         self._transport_counts, self._own_objects = transport_counts, own_objects
-        self._unwritten = unwritten
+        self._folder = folder
         self._known: Final = KnownSites(server.store.lookup)
         self._started_at: Final = _moment(clock())
 
@@ -119,7 +119,7 @@ class SnapshotReader:
                 partitions=partitions,
                 neighbors=neighbors,
                 own_objects=own_objects,
-                unwritten=self._unwritten(),
+                folder=self._folder(),
                 bsc_ack_s=settings.bsc_ack_s,
             ),
         )

@@ -14,6 +14,7 @@ HERE = "tests/tidy/test_tidy_modules.py"
 REASONS = {
     "mqdssm/cli/server/plans.py": "steps of the commands of servers, roles and tokens",
     "mqdssm/events/input_files.py": "one reader of named files for command line, server and pipeline",
+    "mqdssm/server/new_sites.py": "sites without a server, for the control socket and for admissions",
     "mqdssm/store/damage_log.py": "for the LDAP store, and for the thread of a store in drivers",
     "mqdssm/testing/ldap/answers.py": "octets of answers, also for servers of the tests that give one answer",
     "mqdssm/testing/simulation/fast_records.py": "changes all loaded classes: for a command that runs alone",

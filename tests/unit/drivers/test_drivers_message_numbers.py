@@ -121,11 +121,18 @@ def test_a_full_disk(file, monkeypatch, caplog):
 
     with monkeypatch.context() as broken:
         broken.setattr(durable_files, "write_atomically", fail)
-        assert len(list(islice(numbers, BLOCK))) == BLOCK
+        assert len(list(islice(numbers, BLOCK - 5))) == BLOCK - 5
+        assert (
+            numbers.problem
+            == f"6 more messages can be sent: {file} cannot be written: No space left on device"
+        )
+        assert len(list(islice(numbers, 5))) == 5
         with pytest.raises(TransportError, match=r"no message can be sent: .*No space left"):
             next(numbers)
+        assert numbers.problem.startswith("no message can be sent")
     assert len(caplog.records) == 1, "one warning, not one a message"
     assert next(numbers) >= 0
+    assert numbers.problem == ""
     numbers.close()
 
 

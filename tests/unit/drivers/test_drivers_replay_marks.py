@@ -194,8 +194,10 @@ def test_a_message_that_cannot_be_noted_is_not_taken(machine, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("mqdssm.events.durable_files.write_atomically", full)
         assert judge.verify(first, NOW) is Distrust.UNRECORDED
+    assert machine.marks.problem == "no room"
     assert not Distrust.UNRECORDED.is_bad_signature
     assert isinstance(judge.verify(second, NOW), Verified)
+    assert machine.marks.problem == ""
 
 
 def test_a_folder_that_cannot_be_written_to_disk_is_no_defect_of_ours(machine, monkeypatch):

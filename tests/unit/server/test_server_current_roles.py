@@ -16,7 +16,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.admission import Admission
 from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
-from mqdssm.server.control_protocol import AdmissionRequest
+from mqdssm.server.control_protocol import AdmissionRequest, SiteRequest
 from mqdssm.server.current_roles import (
     current_identity,
     identity_of_running,
@@ -24,6 +24,7 @@ from mqdssm.server.current_roles import (
     role_of_running,
 )
 from mqdssm.server.hosts import HostTable
+from mqdssm.server.new_sites import new_site
 from mqdssm.server.snapshot_reader import SnapshotReader
 
 SITES = {"PEC": "Site0", "PSC1": "Site1", "BSC1": "Site1"}
@@ -117,6 +118,12 @@ def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
     snapshot = SnapshotReader(handed_over.servers["PSC1"].server).read()
     servers = [server for site in snapshot.sites for server in site.servers]
     assert {server.machine_name: server.role for server in servers} == {"PEC": Role.PSC, "PSC1": Role.PEC}
+
+
+def test_only_the_pec_adds_a_site(handed_over: Enterprise):
+    """Decision T157: the old PEC is a PSC now."""
+    with pytest.raises(ValueError, match="PEC is a PSC: only the PEC adds a site"):
+        new_site(SiteRequest(attributes={"Name": "Lima"}), handed_over.servers["PEC"].server)
 
 
 def test_a_pec_with_an_empty_directory_admits_nobody(tmp_path: Path):

@@ -1,13 +1,17 @@
 """Change notifications of a directory server as a process: the owner of a new queue is notified over TCP."""
 
+import errno
+import os
 import time
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from support.replication.queue_managers import wait_until
 
 from mqdssm.drivers.authentication import Signer, Verifier
 from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
@@ -15,10 +19,12 @@ from mqdssm.drivers.name_resolution import NameResolver
 from mqdssm.drivers.private_key import PrivateKey
 from mqdssm.drivers.tcp_network import TcpNetwork
 from mqdssm.drivers.transport import NOTIFICATION, Inbox
+from mqdssm.events.watching.journal import WatchJournal
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
 from mqdssm.model.socket_addresses import SocketAddress
+from mqdssm.server import notifications
 from mqdssm.server.config import ServerConfig, StoreSection
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.folder import DirectoryServerFolder
@@ -98,6 +104,45 @@ def test_the_owner_of_a_queue_is_notified_also_after_a_restart(folder):
         run(folder, stack)  # goes on where it was: nothing is missed, however early it comes
         with ControlClient(folder.control) as client:
             assert _is_notified(inbox, client.create(Queue(pathname=next(names))), WAIT_S)
+
+
+@pytest.mark.slow
+def test_a_state_that_cannot_be_written_ends_no_notifications(folder, monkeypatch):
+    """Decision T160: the owner is notified when the disk has room again."""
+    identifier = uuid4()
+    site = ServerConfig.read(folder.config).server.site_id
+    monkeypatch.setattr(notifications, "RETRY_S", 0.2)
+    append, is_full = WatchJournal._append, Event()
+
+    def append_if_room(journal: WatchJournal, record: dict[str, Any]) -> None:
+        if is_full.is_set():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(journal, record)
+
+    monkeypatch.setattr(WatchJournal, "_append", append_if_room)
+    with ExitStack() as stack:
+        inbox, address = owner(folder, identifier, stack)
+        run(folder, stack)
+        with ControlClient(folder.control) as client:
+            client.add_host("WEB01", f"{address.host}:{address.port}")
+            client.create(
+                QueueManager(computer_name="WEB01", identifier=identifier, site_identifier_list=[site])
+            )
+            names = (rf"WEB01\queue{number}" for number in count())
+            while not _is_notified(inbox, client.create(Queue(pathname=next(names))), 3):
+                pass
+            is_full.set()
+            queue = client.create(Queue(pathname=next(names)))
+            wait_until(lambda: "notification of owners" in _subjects(client), WAIT_S)
+            (problem,) = client.status().problems
+            assert problem.text.endswith("notified.state: No space left on device")
+            is_full.clear()
+            assert _is_notified(inbox, queue, WAIT_S)
+            wait_until(lambda: not _subjects(client), WAIT_S)
+
+
+def _subjects(client: ControlClient) -> set[str]:
+    return {problem.subject for problem in client.status().problems}
 
 
 def _is_notified(inbox: Inbox, identifier: UUID, wait_s: float) -> bool:

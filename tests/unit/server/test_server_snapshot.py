@@ -23,7 +23,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.known_sites import REFRESH_S, RETRY_S, SITES_AT_ONCE, KnownSites
-from mqdssm.server.problems import problems_of
+from mqdssm.server.problems import NO_FOLDER_PROBLEMS, FolderProblems, problems_of
 from mqdssm.server.snapshot import KnownServer, OwnObjectsSnapshot, ServerSnapshot, StoreSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -206,9 +206,16 @@ def test_snapshots_are_read_while_the_server_works(enterprise):
 # --- problems
 
 
-def found(*, partitions=(), neighbors=(), store=FINE, is_working=True) -> list[tuple[str, str]]:
+def found(
+    *, partitions=(), neighbors=(), store=FINE, is_working=True, folder=NO_FOLDER_PROBLEMS
+) -> list[tuple[str, str]]:
     problems = problems_of(
-        is_working=is_working, store=store, partitions=partitions, neighbors=neighbors, bsc_ack_s=100
+        is_working=is_working,
+        store=store,
+        partitions=partitions,
+        neighbors=neighbors,
+        folder=folder,
+        bsc_ack_s=100,
     )
     return [(problem.severity, problem.subject) for problem in problems]
 
@@ -222,6 +229,19 @@ def test_a_receiver_that_has_stopped_is_a_problem():
         is_working=True, store=FINE, partitions=(), neighbors=(), own_objects=stopped, bsc_ack_s=1
     )
     assert [(problem.severity, problem.subject) for problem in problems] == [("warning", "notification")]
+
+
+@pytest.mark.parametrize(
+    ("folder", "severity"),
+    [
+        (FolderProblems(messages="no room"), "error"),
+        (FolderProblems(numbers="no message can be sent: no room"), "error"),
+        (FolderProblems(notified="no room"), "warning"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_a_problem(folder, severity):
+    """Decisions T158, T160; a server that notifies nobody still replicates."""
+    assert [level for level, _subject in found(folder=folder)] == [severity]
 
 
 def test_a_server_without_problems():
