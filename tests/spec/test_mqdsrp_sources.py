@@ -5,17 +5,18 @@ from dataclasses import replace
 
 import pytest
 from support.replication.lone_authority import OK, authority
-from support.replication.lone_server import AWAY, Lone, kinds, machine, numbered, sends, site
+from support.replication.lone_server import AWAY, HOME, Lone, kinds, machine, numbered, sends, site
 from support.replication.lying_servers import asks, header, request
 from support.replication.network import Net, all_equal, guid_of, hand_the_enterprise_over
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
 
 from mqdssm.engines.replication import trust
-from mqdssm.engines.replication.actions import Received, Resynchronize, Send
+from mqdssm.engines.replication.actions import Action, Received, Resynchronize, Send
 from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.engines.replication.succession import GAP
+from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -555,12 +556,84 @@ def test_a_full_synchronization_crosses_an_old_gap_of_one_source() -> None:
     assert server.partition(AWAY).purge_state is PurgeState.NORMAL
 
 
+def asked_in_turn(server: Lone, timeouts: int) -> list[str]:
+    """Which servers are asked while none answers."""
+    return [one.destination for _ in range(timeouts) for one in sends(server.fired(f"sync {AWAY}"))]
+
+
+def begun_anew_with_heir() -> Lone:
+    """A BSC whose full synchronization of Away began anew with the owner, Heir, behind a gap (R202)."""
+    server = Lone(Role.BSC)
+    server.answered(site(1, "Home", "Boss"), site(2, "Away", "Heir"), sender="Boss")
+    server.answered(machine(12, "m12", AWAY), partition_id=AWAY, from_seq_number=MIN, sender="Boss")
+    purged = SequenceNumber(50)
+    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=AWAY, purged_seq_number=purged), "Boss")
+    part(server, 60, "Heir", after=0, sender="Boss")
+    server.got(header("PEC", AWAY, last=61 + GAP), "PEC")
+    (asked,) = part(server, 61 + GAP, "new", after=60, sender="PEC", is_last=True)
+    assert (asked.message.from_seq_number, asked.destination) == (MIN, "PEC")
+    return server
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.3")
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+@pytest.mark.parametrize("parts", [0, 1])
+def test_a_full_synchronization_that_began_anew_waits_for_its_source(parts) -> None:
+    """Decision R206 (seed 921794): our PSC lacks a deletion that we had: the object came back."""
+    server = begun_anew_with_heir()
+    if parts:
+        part(server, 60, "Heir", after=0, sender="PEC")
+    assert asked_in_turn(server, 3) == ["PEC"] * 3
+    assert kinds(server.got(header("Boss", AWAY, last=60 + GAP), "Boss")) == []
+    assert asked_in_turn(server, 4) == ["PEC", "PEC", "PEC", "Boss"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
+def test_a_first_part_that_names_another_psc_came_from_the_one_before() -> None:
+    """Decision R206: the other PSC sent the rest, and counted as the sender of all: no gap was seen."""
+    new = SequenceNumber(60 + GAP)
+    server = Lone(Role.BSC)
+    server.answered(site(1, "Home", "Boss"), sender="Boss")
+    server.answered(machine(12, "m12", HOME), partition_id=HOME, from_seq_number=MIN, sender="Boss")
+    server.got(AlreadyPurgedMessage(site_id=HOME, partition_id=HOME, purged_seq_number=new), "Boss")
+    given = {"partition_id": HOME, "purged_seq_number": new}
+    first = replace(machine(60, "Heir", HOME, Service.PSC), previous_seq_number=MIN, purged_seq_number=new)
+    made = server.answered(
+        first, sender="Boss", from_seq_number=MIN, complete_sync0=CompleteSync0.SOON, **given
+    )
+    assert (HOME, 60, "Heir") in asked_of(made)
+    last = replace(machine(new, "new", HOME), previous_seq_number=first.seq_number, purged_seq_number=new)
+    made = server.answered(
+        last, sender="Heir", from_seq_number=first.seq_number, complete_sync0=CompleteSync0.NOW, **given
+    )
+    assert asked_of(made) == [(HOME, MIN, "Heir")]
+
+
+def asked_of(actions: list[Action]) -> list[tuple[Guid, int, str]]:
+    """Of which partition, from which number and which server changes are asked."""
+    return [
+        (sent.message.partition_id, sent.message.from_seq_number, sent.destination)
+        for sent in sends(actions)
+        if isinstance(sent.message, SyncRequestMessage)
+    ]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.2.7.1")
+def test_a_full_synchronization_that_began_anew_takes_another_source_that_has_as_much() -> None:
+    """Decision R206: the other one has heard of all that we had."""
+    server = begun_anew_with_heir()
+    made = server.got(header("Boss", AWAY, last=61 + GAP), "Boss")
+    assert kinds(made) == [("SyncRequestMessage", "Boss")]
+    part(server, 60, "Heir", after=0, sender="Boss")
+    part(server, 61 + GAP, "new", after=60, sender="Boss", is_last=True)
+    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
+
+
 @pytest.mark.spec("MC-MQDSRP 3.3.7.11")
 def test_the_first_source_after_a_restart_is_the_usual_one() -> None:
     """Decision R203: another source may lack changes of the one that sent the first part."""
     server = begun_with_other(purged=50).again()
-    asked = [one.destination for _ in range(2) for one in sends(server.fired(f"sync {AWAY}"))]
-    assert asked == ["Other", "PEC"]
+    assert asked_in_turn(server, 2) == ["Other", "PEC"]
     part(server, 61, "m61", after=60, sender="PEC", is_last=True)
     assert server.partition(AWAY).purge_state is PurgeState.SYNC0
     server.fired(f"sync {AWAY}")
@@ -574,7 +647,6 @@ def test_a_full_synchronization_that_another_source_began_ends_with_it() -> None
     server = begun_with_other(purged=50)
     part(server, 61, "m61", after=60, sender="Other", is_last=True)
     server.did(Resynchronize(request=1, partition_id=AWAY))
-    asked = [one.destination for _ in range(2) for one in sends(server.fired(f"sync {AWAY}"))]
-    assert asked == ["Other", "PEC"]
+    assert asked_in_turn(server, 6)[-1] == "PEC"
     part(server, 61, "m61", after=0, sender="PEC", is_last=True)
     assert server.partition(AWAY).purge_state is PurgeState.NORMAL

@@ -83,7 +83,8 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
         is_highest = number > partition.known_number
         partition.known_number = max(partition.known_number, number)
         partition.reporters[key_of(sender)] = (sender, number)
-        may_ask = is_highest or not partition.is_doubted  # decision R166
+        has_less = trust.waits_for_first_source(partition) and number < partition.had_before
+        may_ask = (is_highest or not partition.is_doubted) and not has_less  # decisions R166, R206
         if may_ask and not trust.is_from(server, server.upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False

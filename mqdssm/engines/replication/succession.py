@@ -189,7 +189,7 @@ def step_down(server: ReplicaState, partition: Partition, sender: str) -> Job[No
     partition.consulted.clear()
     partition.claimants.clear()
     yield from sync_requests.begin_full_sync(
-        server, partition, owned=False, authority_name=sender, is_new=True
+        server, partition, sender, owned=False, authority_name=sender, is_new=True
     )
     yield from publish(server, AuthorityChanged())
 

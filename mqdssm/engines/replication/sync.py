@@ -3,8 +3,6 @@
 [MC-MQDSRP] 3.3.7.5, 3.3.7.7, 3.3.7.10-11. `sync_requests` sends the requests.
 """
 
-from typing import Final
-
 from mqdssm.engines.replication import changes, purging, succession, sync_requests, trust
 from mqdssm.engines.replication.actions import Resynchronize
 from mqdssm.engines.replication.internal_events import PartitionSwept, publish
@@ -12,14 +10,12 @@ from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, SweepPartition
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.engines.replication.succession import GAP
+from mqdssm.engines.replication.trust import FULL_SYNC_TRIES
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import AlreadyPurgedMessage, CompleteSync0, SyncReplyMessage
 from mqdssm.model.replication import PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-
-FULL_SYNC_TRIES: Final = 6
-"""Requests of a full synchronization without a reply, before it begins anew with any source (R166)."""
 
 
 def on_timer(server: ReplicaState, key: str) -> Job[None]:
@@ -40,6 +36,8 @@ def _other_source(server: ReplicaState, partition: Partition) -> str:
 
     At every second timeout, another trusted one is tried.
     """
+    if trust.waits_for_first_source(partition):
+        return partition.first_source
     sources = trust.other_sources(server, partition)
     if not sources or partition.tries % 2:
         return ""
@@ -64,7 +62,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
     """Handle Sync Reply (3.3.7.5)."""
     partition = server.partitions[message.partition_id]
     if _begins_full_sync(partition, message):
-        yield from sync_requests.enter_full_sync(server, partition, purged=message.purged_seq_number)
+        yield from sync_requests.enter_full_sync(server, partition, sender, purged=message.purged_seq_number)
     state = partition.record.purge_state
     if (
         not partition.takes_replies
@@ -186,17 +184,18 @@ def _crosses_gap(partition: Partition, message: SyncReplyMessage, sender: str) -
 def _after_sync0_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
-    partition.first_source = partition.first_source or sender
+    if message.from_seq_number == MIN or not partition.first_source:
+        partition.first_source, partition.is_first_source_removed = sender, False
     is_last = message.complete_sync0 is CompleteSync0.NOW
     if is_last and not partition.is_begun_anew:
         yield from trust.forget_removed_servers(server, [partition])
     if partition.is_first_source_removed and not partition.is_begun_anew:
         server.note("synchronizes in full", f"partition {partition.id}, whose first source was removed")
-        yield from sync_requests.begin_full_sync(server, partition)
+        yield from sync_requests.begin_full_sync(server, partition, "")
     elif _crosses_gap(partition, message, sender):
         server.note("synchronizes in full", f"partition {partition.id}, whose owner left numbers out")
         partition.hint = sender
-        yield from sync_requests.begin_full_sync(server, partition)
+        yield from sync_requests.begin_full_sync(server, partition, sender)
     elif is_last and message.to_seq_number < partition.record.purged:
         partition.hint = ""  # the sender lacks it, too: the timer asks again
     elif is_last and not partition.is_begun_anew and _may_lack_changes(partition, message, sender):
@@ -205,7 +204,7 @@ def _after_sync0_reply(
             partition.reporters.clear()
             # a source with less would bring back what is deleted already (decision R192)
             partition.hint = sender
-            yield from sync_requests.begin_full_sync(server, partition)
+            yield from sync_requests.begin_full_sync(server, partition, sender)
             partition.is_begun_anew = True
     elif is_last and message.to_seq_number >= partition.last:
         sync_requests.finish(server, partition)
@@ -249,7 +248,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     if partition.is_normal:  # else it is under way
         server.note("synchronizes in full", f"partition {partition.id}, as the operator says")
         partition.hint = ""
-        yield from sync_requests.begin_full_sync(server, partition)
+        yield from sync_requests.begin_full_sync(server, partition, server.upstream(partition))
     server.reply(event.request, Hresult.MQ_OK)
 
 

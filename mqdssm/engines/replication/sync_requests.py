@@ -107,17 +107,17 @@ def finish(server: ReplicaState, partition: Partition) -> None:
     server.stop_timer(timer_of(partition))
 
 
-def begin_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
+def begin_full_sync(server: ReplicaState, partition: Partition, source: str, **changes: Any) -> Job[None]:
     """Begin a full synchronization, and ask for its first part.
 
     The arguments are those of `enter_full_sync`.
     """
-    yield from enter_full_sync(server, partition, **changes)
+    yield from enter_full_sync(server, partition, source, **changes)
     finish(server, partition)
     send(server, partition)
 
 
-def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) -> Job[None]:
+def enter_full_sync(server: ReplicaState, partition: Partition, source: str, **changes: Any) -> Job[None]:
     """Enter Sync0 State (3.3.7.10).
 
     Objects that no reply contains are removed in the end.
@@ -125,6 +125,7 @@ def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     Args:
         server: the state of this server.
         partition: the partition.
+        source: name of the server that is to send it; empty: any one.
         changes: fields of its persisted part to set together with its state.
     """
     partition.pending.clear()
@@ -133,7 +134,7 @@ def enter_full_sync(server: ReplicaState, partition: Partition, **changes: Any) 
     purged = partition.purged_elsewhere or MIN
     partition.known_before = max(partition.known_before, partition.known_number, partition.last, purged)
     partition.known_number = MIN
-    partition.first_source = ""
+    partition.first_source = source
     partition.is_first_source_removed = False
     partition.is_begun_anew = False
     partition.had_before = max(partition.had_before, partition.last)

@@ -7,6 +7,7 @@ A signature only proves who sent a message. A statement in it counts only if the
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
@@ -17,8 +18,11 @@ from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType
-from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
+from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.seqnum import MIN
+
+FULL_SYNC_TRIES: Final = 6
+"""Requests of a full synchronization without a reply, before any source will do (R166, R206)."""
 
 
 def is_from(server: ReplicaState, sender: str, name: str) -> bool:
@@ -72,8 +76,18 @@ def _begun_with(partition: Partition) -> list[str]:
 
     This server may have handed the partition over since, to one that has less than we have.
     """
-    is_unfinished = partition.record.purge_state is PurgeState.SYNC0 and not partition.is_first_source_removed
+    is_unfinished = not partition.is_normal and not partition.is_first_source_removed
     return [partition.first_source] if is_unfinished and partition.first_source else []
+
+
+def waits_for_first_source(partition: Partition) -> bool:
+    """Return True if a full synchronization asks its first source alone (R206).
+
+    Another source may lack numbers that we had, and would bring deleted objects back. It is asked only after
+    six requests without a reply.
+    """
+    is_behind = max(partition.last, partition.record.purged) < partition.had_before
+    return is_behind and partition.tries < FULL_SYNC_TRIES and bool(_begun_with(partition))
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:
