@@ -289,8 +289,12 @@ def source_of(
         doing: what the command does with it, for messages.
 
     Raises:
-        UsageProblem: none or several were named, or a mapping of no tables.
+        UsageProblem: none or several were named, a mapping of no tables, or a database.
     """
+    from mqdssm.pipeline.mqis.mapping import is_jdbc
+
+    if is_jdbc(str(mqis or folder or "")):
+        raise UsageProblem("a database is read by plan, migrate and diff: give its tables as files (--mqis)")
     if mapping is not None and mqis is None:
         raise UsageProblem("--mapping is about MQIS tables: name their folder with --mqis")
     if folder is not None and mqis is not None:

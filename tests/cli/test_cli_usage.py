@@ -79,6 +79,15 @@ WRONG = [
         "export --to x --engine local --spark-master local[2]",
         "--engine local needs no Spark: leave --spark-master, --spark-conf and --spark-shared out",
     ),
+    *(
+        (f"{command} jdbc:postgresql://127.0.0.1/mqis", "a database is read by plan, migrate and diff: give ")
+        for command in (
+            "validate --mqis",
+            "validate",
+            "inventory --mqis",
+            "topology --for kafka --to x --mqis",
+        )
+    ),
     ("export --to x --engine spark --workers 2", "workers are those of the local engine"),
     ("export --to x --workers 0", "Invalid value for '--workers'"),
     ("export --dialect ad --to x", "--dialect is for --format ldif alone, not for parquet: leave it out"),
