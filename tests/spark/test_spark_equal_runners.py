@@ -17,6 +17,8 @@ import mqdssm
 from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
+from mqdssm.pipeline.exposure import Exposure
+from mqdssm.pipeline.exposure import json_lines as exposure_lines
 from mqdssm.pipeline.inventory import Inventory, json_lines, opened
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
@@ -38,7 +40,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TYPES = ["queue", "queue-manager", "site", "routing-link", "user", "enterprise", "computer", "settings"]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "ldif"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "ldif"])
 def test_an_export(spark, enterprise, tmp_path, kind) -> None:
     types = ["ldap"] if kind == "ldif" else TYPES
     found = {}
@@ -51,15 +53,19 @@ def test_an_export(spark, enterprise, tmp_path, kind) -> None:
     assert found["local"] == found["spark"] != {}
 
 
-def test_an_inventory(spark, enterprise) -> None:
+def test_an_inventory_and_an_exposure(spark, enterprise) -> None:
     found = {}
     for engine in ENGINES:
         source = {"urls": [enterprise.server.url], "access": enterprise.access}
         with opened(**source, engine=engine) as where:
-            head, *records = map(json.loads, json_lines(Inventory(where, engine=engine)))
-        assert head.pop("engine") == engine
-        del head["taken"]
-        found[engine] = head, records
+            inventory = Inventory(where, engine=engine)
+            exposure = Exposure(inventory, {}, stale_days=90)
+            texts = [*json_lines(inventory)], [*exposure_lines(exposure)]
+        for head, *records in ([*map(json.loads, lines)] for lines in texts):
+            assert head.pop("engine") == engine
+            del head["taken"]
+            assert records
+            found.setdefault(engine, []).append((head, records))
     assert found["local"] == found["spark"]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import parser as classic
+from prometheus_client.openmetrics import parser as openmetrics
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.nightly import baseline
@@ -342,6 +344,12 @@ class TestMetrics:
         known = FindingAssessor(NOW, Baseline.of([finding()], NOW))
         text = "".join(metrics_of(self.line(), counted(finding(), finding(), judge=known)))
         assert text.endswith("\n# EOF\n")
+        samples = [
+            [sample[:3] for family in parse(text) for sample in family.samples]
+            for parse in (openmetrics.text_string_to_metric_families, classic.text_string_to_metric_families)
+        ]
+        assert samples[0] == samples[1]
+        assert ("mqdssm_validation_info", {"version": '1"\\'}, 1.0) in samples[0]
         lines = text.splitlines()
         name = 'mqdssm_validation_findings{rule="queue-name-form",severity="error",state='
         assert f'{name}"known"}} 1' in lines
