@@ -148,6 +148,14 @@ class TcpNetwork:
         host, port, *_ = self._server.sockets[0].getsockname()
         return SocketAddress(host, port)
 
+    def probe(self, on_answer: Callable[[], object]) -> None:
+        """Ask whether the event loop works; from any thread.
+
+        Args:
+            on_answer: called in the event loop.
+        """
+        self._call(on_answer)
+
     @property
     def numbers_problem(self) -> str:
         """Reason why messages cannot be numbered any more; empty if they can."""

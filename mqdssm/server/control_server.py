@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import struct
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -53,6 +54,7 @@ class ControlServer:
         self._warnings: Final = WarningLimit(warnings_max=3)
         self._room: Final = BoundedSemaphore(CLIENTS_MAX)
         self._pool: Final = ThreadPoolExecutor(CLIENTS_MAX, thread_name_prefix="control client")
+        self._on_accept: Callable[[], object] | None = None  # answers a probe
         self._thread: Final = WorkerThread(self._accept, "control socket")
         self._thread.start()
 
@@ -60,6 +62,17 @@ class ControlServer:
     def is_alive(self) -> bool:
         """True while clients are accepted."""
         return self._thread.is_alive
+
+    def probe(self, on_answer: Callable[[], object]) -> None:
+        """Ask whether clients are accepted, by a connection; from any thread.
+
+        Args:
+            on_answer: called in the thread that accepts clients.
+        """
+        self._on_accept = on_answer
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as client:  # error: others fill the backlog
+            client.setblocking(False)
+            client.connect(str(self._path))
 
     def close(self) -> None:
         """Remove the socket, and end all connections after their current request."""
@@ -92,6 +105,9 @@ class ControlServer:
                     self._warnings.log(log, "the control socket cannot accept a client: %s", error)
                     self._closing.wait(ACCEPT_RETRY_S)
                 continue
+            on_accept, self._on_accept = self._on_accept, None
+            if on_accept is not None:
+                on_accept()
             try:
                 self._begin(client)
             except (OSError, RuntimeError) as error:  # RuntimeError: no further thread can be started
@@ -125,6 +141,8 @@ class ControlServer:
         try:
             with client:
                 self._talk(client)
+        except BrokenPipeError:
+            log.debug("a client of the control socket has left without a request")
         except (OSError, ConfigError, ValidationError) as error:
             log.info("a client of the control socket is disconnected: %s", type(error).__name__)
         except Exception:

@@ -169,7 +169,7 @@ class ServerProcess:
             self._notify_owners(closing, directory, server, own_objects)
             self._on_ready(network.address)
             notify_manager("READY=1")
-            self._wait_for_end(server, control)
+            self._wait_for_end(server, network, control)
             notify_manager("STOPPING=1")
 
     def _network(self, hosts: HostTable, messages: MessageStore) -> TcpNetwork:
@@ -209,12 +209,17 @@ class ServerProcess:
         tokens = JoinTokens(self._folder.tokens)
         return TokenAdmission(admission, tokens, key, listen=listen, on_report=self._on_report)
 
-    def _wait_for_end(self, server: DirectoryServer, control: ControlServer) -> None:
+    def _wait_for_end(self, server: DirectoryServer, network: TcpNetwork, control: ControlServer) -> None:
         """Wait for the end.
 
         Meanwhile the configuration file follows the role, and systemd gets its reports.
         """
-        follow_at, watchdog = -math.inf, Watchdog.of_environment(server.driver.probe)
+
+        def probe(on_answer: Callable[[], object]) -> None:
+            """Ask one thread after the other (decision T161)."""
+            server.driver.probe(lambda: network.probe(lambda: control.probe(on_answer)))
+
+        follow_at, watchdog = -math.inf, Watchdog.of_environment(probe)
         wait_s = ALIVE_S if watchdog is None else min(ALIVE_S, watchdog.interval_s / 2)
         while not self._stopping.wait(wait_s) and server.is_alive and control.is_alive:
             if watchdog is not None:

@@ -31,13 +31,13 @@ def notify_manager(state: str) -> None:
 
 
 class Watchdog:
-    """Reports to systemd that a thread works (WATCHDOG=1).
+    """Reports to systemd that threads work (WATCHDOG=1).
 
-    Each report comes after the thread has proved it. A thread that hangs proves nothing: then no report is
-    sent, and systemd restarts the service (decision T155).
+    Each report comes after the threads have proved it. One that hangs proves nothing: then no report is sent,
+    and systemd restarts the service (decisions T155, T161).
 
     Args:
-        probe: asks the thread to call a function.
+        probe: asks the threads to call a function.
         interval_s: seconds between two reports.
         clock: monotonic seconds.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from support.replication.queue_managers import wait_until
 from support.session.raw_client import OWN, RECOVERABLE, SECURITY, TRANSACTION, RawClient, user_packet
 
 from mqdssm.model.guid import Guid
@@ -55,6 +56,54 @@ def test_recoverable_messages_are_acknowledged_when_they_are_stored(managers):
         orders = right.open("orders")
         assert [orders.receive(5).body for _ in range(2)] == [b"2", b"3"]
         assert orders.receive(0.05) is None
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.3")
+@pytest.mark.parametrize("way", ["closed", "half closed", "reset", "inside a packet"])
+def test_a_client_that_ends_its_session_leaves_nothing_behind(managers, way):
+    """The peer sees the end at once, closes its own side, and keeps nothing of the session."""
+    right = managers.start("right", queues=["orders"])
+    network = right._network
+    with socket.create_connection(right.listens_on, timeout=5) as connection:
+        client = RawClient(connection)
+        client.open()
+        client.send(user_packet(1, b"<order/>", ORDERS, flags=RECOVERABLE))
+        stored = 0
+        while not stored:  # an earlier one may say that the message was received
+            _, _, stored, _, _ = struct.unpack_from("<HHIHH", client.read(), 20)
+        (open_session,) = network.sessions()
+        assert (open_session.state, open_session.peer) == ("OPEN", f"127.0.0.1:{connection.getsockname()[1]}")
+        if way == "inside a packet":
+            client.send(user_packet(2, b"x" * 1000, ORDERS)[:500])
+            wait_until(lambda: network._context.pending._total == 500)
+        if way == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if way in {"half closed", "inside a packet"}:
+            connection.shutdown(socket.SHUT_WR)
+            assert client.is_closed()
+    wait_until(lambda: not network.sessions())
+    assert network._context.pending._total == 0
+    assert network.counts.seen()["session closed: connection lost"] == 1
+    orders = right.open("orders")
+    assert orders.receive(5).body == b"<order/>"
+    with session(right) as client:  # the next session of the same client begins anew
+        client.send(user_packet(1, b"again", ORDERS, flags=RECOVERABLE))
+        client.send(user_packet(2, b"next", ORDERS, flags=RECOVERABLE))
+        assert orders.receive(5).body == b"next"
+
+
+@pytest.mark.spec("MS-MQQB 3.1.4.2")
+def test_a_client_sees_the_end_of_a_queue_manager(managers):
+    """What has arrived is acknowledged before the connection is closed."""
+    with managers.make("right", queues=["orders"]) as right:
+        connection = socket.create_connection(right.listens_on, timeout=5)
+        client = RawClient(connection)
+        client.open()
+        client.send(user_packet(1, b"<order/>", ORDERS))
+        assert right.open("orders").receive(5).body == b"<order/>"
+    with connection:
+        assert struct.unpack_from("<H", client.read(), 20) == (1,)
+        assert client.is_closed()
 
 
 def test_a_batch_with_copies(managers):

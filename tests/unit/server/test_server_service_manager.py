@@ -2,13 +2,19 @@
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from support.replication.queue_managers import wait_until
+from support.servers.running_server import RunningServer, init, running
 
 from mqdssm.drivers.engine_driver import EngineDriver
+from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.server.control_server import ControlServer
+from mqdssm.server.control_service import ControlService
 from mqdssm.server.service_manager import Watchdog, notify_manager
 
 INTERVAL_S = 20.0
@@ -95,6 +101,69 @@ def test_an_engine_that_hangs_is_not_reported(manager: socket.socket, engine: Ha
     engine.has_answered()
     watchdog.turn()
     assert reports(manager) == [b"WATCHDOG=1"]  # of one proof, not of five
+
+
+@pytest.fixture
+def server(
+    manager: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[RunningServer, ControlServer]]:
+    """A PEC that systemd has started, with a report each 0.1 seconds."""
+    made: list[ControlServer] = []
+    init_control = ControlServer.__init__
+
+    def init_and_keep(self: ControlServer, path: Path, service: ControlService) -> None:
+        init_control(self, path, service)
+        made.append(self)
+
+    monkeypatch.setattr(ControlServer, "__init__", init_and_keep)
+    monkeypatch.setenv("WATCHDOG_USEC", "300000")
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    with running(init(tmp_path / "pec")) as process:
+        yield process, made[0]
+
+
+def wait_for_report(manager: socket.socket) -> None:
+    wait_until(lambda: b"WATCHDOG=1" in reports(manager), 20)
+
+
+def is_silent(manager: socket.socket) -> bool:
+    """True if no report comes in five times the interval, after one that may be under way."""
+    time.sleep(0.5)
+    reports(manager)
+    time.sleep(0.5)
+    return not reports(manager)
+
+
+@pytest.mark.slow
+def test_a_carrier_whose_event_loop_hangs_is_not_reported(
+    manager: socket.socket, server: tuple[RunningServer, ControlServer]
+) -> None:
+    """Decision T161."""
+    wait_for_report(manager)
+    running_server = server[0].process._server
+    assert running_server is not None
+    network, released = running_server.queue_manager._carrier, Event()
+    assert isinstance(network, TcpNetwork)
+    network._loop.call_soon_threadsafe(released.wait, 30)
+    try:
+        assert is_silent(manager)
+    finally:
+        released.set()
+    wait_for_report(manager)
+
+
+@pytest.mark.slow
+def test_a_control_socket_that_hangs_is_not_reported(
+    manager: socket.socket, server: tuple[RunningServer, ControlServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Decision T161; the probes themselves leave no line in the log."""
+    caplog.set_level("INFO")
+    wait_for_report(manager)
+    with server[1]._lock:  # the thread that accepts clients waits for it
+        assert is_silent(manager)
+    wait_for_report(manager)
+    assert "is disconnected" not in caplog.text
+    assert server[0].snapshot().problems == ()
 
 
 @pytest.mark.parametrize(
