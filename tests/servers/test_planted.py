@@ -16,6 +16,7 @@ SEED = 1
 NOT_PLANTED = {
     "primary-enterprise-controller-single": "the finding would name the sound controller, too",
     "schema-drift": "it is about a server's schema, not about objects",
+    "everyone-inherits-control": "only Active Directory inherits rights",
     "security-masks-untranslated": "only Active Directory holds descriptors in a form of its own",
 }
 """Rules without a planted fault, with the reasons."""

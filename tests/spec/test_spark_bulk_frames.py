@@ -14,10 +14,12 @@ from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 from mqdssm.pipeline.frames.partitions import slices
-from mqdssm.pipeline.validate.rules.examiners import Case, stored_descriptor
-from mqdssm.wire.acl import allow
+from mqdssm.pipeline.validate.rules.examiners import Case, descriptor, stored_descriptor
+from mqdssm.tables.access import AdRight
+from mqdssm.wire.acl import AceFlags, allow
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
+from mqdssm.wire.sid import BUILTIN_ADMINISTRATORS, BUILTIN_USERS
 
 EVERYONE = mqdssm.Sid("S-1-1-0")
 ODD_NAMES = ["a,b", "x+y", "Größe", 'q"uote', "#hash", "back/slash", "a=b", "İstanbul", "  two  blanks", "é"]
@@ -285,3 +287,28 @@ def test_descriptors_as_they_are_stored(world) -> None:
         "right": [],
         "wrong": ["security-masks-untranslated"],
     }
+
+
+@pytest.mark.spec("MS-MQDSSM 3.1.6.11.2")
+def test_rights_that_a_queue_inherits(world) -> None:
+    """Security has only the own entries; who may do everything by those of the queue manager is found."""
+    computer = world.computer_of(world.queue_manager())
+    below = AceFlags.CONTAINER_INHERIT | AceFlags.INHERIT_ONLY
+    dacl = [
+        allow(BUILTIN_ADMINISTRATORS, AdRight.GENERIC_ALL),
+        allow(BUILTIN_USERS, AdRight.GENERIC_ALL, below),
+    ]
+    image = bytes(SecurityDescriptor.build(owner=None, dacl=dacl))
+    manager = f"CN=msmq,{world.computer_dn(computer)}"
+    world.directory.session.modify(manager, {"nTSecurityDescriptor": [image]})
+    guid = world.queue(computer)
+    columns = FRAME_TYPES["queue"].select(["Identifier", "Security", "StoredSecurity"])
+    (row,) = (row for row in frame(world, "queue", columns=columns) if row["Identifier"] == str(guid))
+    now = datetime.now(UTC)
+    assert "everyone-full-control" not in dict(descriptor(Case("queue", (row["Security"],), now)))
+    if not world.directory.session.profile.translates_security:
+        assert row["StoredSecurity"] is None
+        return
+    (found,) = stored_descriptor(Case("queue", (row["StoredSecurity"],), now))
+    words = "Users (S-1-5-32-545) may do everything, by entries that are inherited"
+    assert found == ("everyone-inherits-control", words)

@@ -39,8 +39,8 @@ from support.enterprises.rules_world import (
 
 from mqdssm.pipeline.validate.rules import RULES, graphs
 from mqdssm.pipeline.validate.rules.rule import FRAMES
-from mqdssm.tables.access import KINDS, to_directory
-from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, deny
+from mqdssm.tables.access import KINDS, AdRight, from_directory, to_directory
+from mqdssm.wire.acl import Ace, AceFlags, AceType, allow, allow_object, deny
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts
 from mqdssm.wire.dtyp import DescriptorControl, SecurityDescriptor
 from mqdssm.wire.masks import GENERIC_ALL, WRITE_DAC, MachineAccess, QueueAccess, SiteAccess
@@ -88,6 +88,13 @@ def security(*aces: Ace, **more: object) -> Change:
     return put("queue", 60, Security=descriptor(*aces, **more))
 
 
+def stored(*aces: Ace) -> Change:
+    """A descriptor as Active Directory holds it, whose own entries `Security` shows."""
+    image = SecurityDescriptor.build(owner=OWNER, dacl=[allow(OWNER, AdRight.GENERIC_ALL), *aces])
+    own = from_directory(image, KINDS["mSMQQueue"])
+    return put("queue", 60, StoredSecurity=bytes(image), Security=bytes(own))
+
+
 def digest_image(digest: bytes) -> bytes:
     """A certificate whose stored digest is another one."""
     (one,) = UserSignCerts.from_bytes(certificates()).certificates
@@ -103,6 +110,7 @@ _EXPIRED = certificates(days=1)
 _EARLY = certificates(not_before=NOW + timedelta(days=1))
 _RAW = bytes(SecurityDescriptor.build(owner=OWNER, dacl=[allow(EVERYONE, QueueAccess.GENERIC_WRITE)]))
 _DOMAIN_USERS, _DOMAIN_GUESTS = Sid("S-1-5-21-1-2-3-513"), Sid("S-1-5-21-1-2-3-514")
+_INHERITED = AceFlags.INHERITED | AceFlags.CONTAINER_INHERIT
 _PARTS = (QueueAccess.GENERIC_WRITE, QueueAccess.GENERIC_ALL & ~QueueAccess.GENERIC_WRITE)
 _TOGETHER = (
     *((sid, sid) for sid in (BUILTIN_USERS, BUILTIN_GUESTS, _DOMAIN_USERS, _DOMAIN_GUESTS)),
@@ -281,6 +289,9 @@ CASES: list[tuple[str, Change, set[Found]]] = [
     ("everyone-receives", security(allow(ANONYMOUS, QueueAccess.PEEK_MESSAGE)), at("everyone-receives", "queue", 60)),
     ("everyone-receives", put("queue-manager", 32, Security=descriptor(allow(EVERYONE, MachineAccess.PEEK_DEADLETTER_MESSAGE))), at("everyone-receives", "queue-manager", 32)),
     ("security-masks-untranslated", put("queue", 60, StoredSecurity=_RAW), at("security-masks-untranslated", "queue", 60)),
+    ("everyone-inherits-control", stored(allow(BUILTIN_USERS, AdRight.GENERIC_ALL, _INHERITED)), at("everyone-inherits-control", "queue", 60)),
+    ("everyone-inherits-control", stored(allow(BUILTIN_USERS, 0xF0000), allow(EVERYONE, 0x1FF, _INHERITED)), at("everyone-inherits-control", "queue", 60)),
+    ("everyone-inherits-control", stored(allow_object(_DOMAIN_USERS, AdRight.GENERIC_ALL, None, UUID(int=1), _INHERITED)), at("everyone-inherits-control", "queue", 60)),
 ]
 # fmt: on
 
@@ -327,6 +338,11 @@ def test_a_sound_enterprise_has_no_finding(tmp_path) -> None:
         ),
         security(deny(EVERYONE, GENERIC_ALL), allow(AUTHENTICATED_USERS, GENERIC_ALL)),
         put("queue", 60, StoredSecurity=bytes(to_directory(SecurityDescriptor.from_bytes(SOUND), KINDS["mSMQQueue"]))),
+        stored(allow(BUILTIN_USERS, AdRight.GENERIC_READ, _INHERITED)),
+        stored(allow(BUILTIN_USERS, AdRight.GENERIC_ALL, _INHERITED | AceFlags.INHERIT_ONLY)),
+        stored(deny(EVERYONE, 0x20, _INHERITED), allow(BUILTIN_USERS, AdRight.GENERIC_ALL, _INHERITED)),
+        stored(allow_object(BUILTIN_USERS, AdRight.GENERIC_ALL, UUID(int=1), None, _INHERITED)),
+        security(Ace(AceType.ACCESS_ALLOWED_OBJECT, 0, GENERIC_ALL, BUILTIN_USERS, None, UUID(int=1))),
         put("queue", 60, Label="ü" * 124),
         put("queue", 60, Quota=0, BasePriority=32767, MulticastAddress=None, Type=None),
         put("queue", 60, Pathname="WEB01\\orders", FullPath=f"cn=orders,{machine_dn('WEB01').lower()}"),

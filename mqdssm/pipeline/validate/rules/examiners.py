@@ -6,7 +6,7 @@ in thousands of objects: the caller caches the results, so that each distinct va
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,7 +15,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.queuenames import HASH_DIGITS, name_of, rdn_candidates
 from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.tables import TABLES
-from mqdssm.tables.access import KINDS, AccessKind, is_raw
+from mqdssm.tables.access import KINDS, AccessKind, ace_from_directory, is_raw
 from mqdssm.wire.acl import Ace, AceFlags, AceType
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts, digest_of
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
@@ -212,7 +212,7 @@ def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind, *groups: Sid) -> in
     allowed = denied = 0
     grantees, refused = {sid, *groups}, {sid, *groups_of(sid)}
     for ace in aces:
-        if ace.sid not in grantees | refused or ace.flags & AceFlags.INHERIT_ONLY or ace.object_type:
+        if ace.flags & AceFlags.INHERIT_ONLY or ace.object_type or ace.inherited_object_type:
             continue
         mask = map_generic(ace.mask, kind.rights)
         if ace.type in _ALLOWS and ace.sid in grantees:
@@ -228,9 +228,10 @@ def kind_of(name: str) -> AccessKind:
 
 
 def stored_descriptor(case: Case) -> Iterator[Verdict]:
-    """Find untranslated MSMQ masks in a descriptor in Active Directory.
+    """Examine a descriptor as Active Directory holds it.
 
-    See decision M31.
+    MSMQ masks that are not translated are found (decision M31), and full control by inherited entries, which
+    Security does not have.
     """
     try:
         descriptor = SecurityDescriptor.from_bytes(case.values[0])
@@ -241,6 +242,23 @@ def stored_descriptor(case: Case) -> Iterator[Verdict]:
     if raw:
         examples = ", ".join(f"{ace.mask:#x} for {ace.sid}" for ace in raw[:3])
         yield "security-masks-untranslated", f"masks of MSMQ stand in the directory as they are: {examples}"
+    aces = descriptor.dacl.aces if descriptor.dacl is not None else ()
+    if any(ace.inherited for ace in aces):
+        own = dict(_full_control(_translated((ace for ace in aces if not ace.inherited), kind), kind))
+        for sid, words in _full_control(_translated(aces, kind), kind):
+            if sid not in own:
+                yield "everyone-inherits-control", f"{words}, by entries that are inherited"
+
+
+def _translated(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+    """Translate those entries of Active Directory that decide about an object.
+
+    The type of objects that inherit an entry does not matter for the object itself.
+    """
+    effective = (
+        replace(ace, inherited_object_type=None) for ace in aces if not ace.flags & AceFlags.INHERIT_ONLY
+    )
+    return [entry for ace in effective if (entry := ace_from_directory(ace, kind)) is not None]
 
 
 # -- certificates and keys

@@ -96,6 +96,16 @@ RULES: Final[tuple[Rule, ...]] = (
         looks_at=(STORED_SECURITY,),
         where=f"length({STORED_SECURITY}) > 0",
     ),
+    Judged(
+        id="everyone-inherits-control",
+        types=SECURED,
+        attribute="Security",
+        section=f"[MS-ADTS] 5.1.3.2, {_MASKS}",
+        requirement="nobody unknown may do everything to an object by rights that Active Directory inherits",
+        examiner="stored-descriptor",
+        looks_at=(STORED_SECURITY,),
+        where=f"length({STORED_SECURITY}) > 0",
+    ),
 )
 
 _USER: Final = ("user",)
