@@ -339,7 +339,7 @@ def _checked_value(value: str) -> str:
 
 
 def _check_unicode(text: str) -> None:
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"{text!r} contains half of a surrogate pair: no directory can hold it")
 
 

@@ -279,7 +279,11 @@ class MemoryStore:
         objects: Iterable[StoredObject] = ()
         partition_id = operation.partition_id
         if operation.identifier is not None:
-            objects = self._kept.everywhere(operation.identifier, partition_id)
+            if partition_id is not None:  # nearly always
+                shelf = self._kept.shelf(partition_id)
+                found = _of_type(shelf, operation.identifier, operation.object_type)
+                return _NOT_READ if found is None else found.read()
+            objects = self._kept.everywhere(operation.identifier)
         elif operation.path_name is not None:
             objects = self._kept.named(operation.object_type, operation.path_name)
         newest = _newest(

@@ -177,14 +177,8 @@ class StoredTables:
         """
         return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 
-    def everywhere(self, identifier: Guid, partition_id: Guid | None = None) -> list[StoredObject]:
-        """Return the objects with an identifier, in all partitions or one.
-
-        There is at most one in each partition.
-        """
-        if partition_id is not None:
-            stored_object = self.shelf(partition_id).objects.get(identifier)
-            return [] if stored_object is None else [stored_object]
+    def everywhere(self, identifier: Guid) -> list[StoredObject]:
+        """Return the objects with an identifier, at most one in each partition."""
         return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
 
     def save_partition(self, state: DirectoryPartition) -> None:

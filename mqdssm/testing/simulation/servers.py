@@ -317,10 +317,11 @@ class SimulatedServer:
         Raises:
             Violation: one has none, and would never end.
         """
-        if not self.is_idle or self.is_starting:
+        if self._waits or self._engine is None or _START_TIMER in self._timers:
             return
+        normal = PurgeState.NORMAL
         for partition in self.persisted.values():
-            if partition.purge_state is PurgeState.NORMAL or partition.owned:
+            if partition.purge_state is normal or partition.owned:
                 continue
             if Timer(TimerPurpose.SYNC, str(partition.partition_id)).name not in self._timers:
                 raise Violation(f"{self.name} has no timer for the full synchronization of {partition}")

@@ -85,6 +85,9 @@ class StepChecks:
         self._given: dict[tuple[int, Guid], Given] = {}
         self._cut_short: dict[Guid, SimulatedServer] = {}  # the server, by partition
         self._looks: dict[type[ops.Operation], Callable[[SimulatedServer, Any, Any], None]] = {
+            ops.CreateObject: self._done,
+            ops.UpdateObject: self._done,
+            ops.DeleteObject: self._done,
             ops.ApplyChanges: self._applied,
             ops.SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
             ops.LoadState: self._loaded,
@@ -102,15 +105,12 @@ class StepChecks:
         Raises:
             Violation: its result breaks a rule.
         """
+        look = self._looks.get(type(operation))
+        if look is None:
+            return
         if self._is_foul(server):
             _remember(server, operation, result)
-            return
-        if isinstance(operation, Given):
-            if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_OK:
-                self._give(server, operation, result.identifier)
-            return
-        look = self._looks.get(type(operation))
-        if look is not None:
+        else:
             look(server, operation, result)
 
     def torn(self, server: SimulatedServer, operation: ops.Operation) -> None:
@@ -161,6 +161,10 @@ class StepChecks:
         path = (operation.path_name or "").casefold()
         live = partition.live(operation.object_type)
         return next((entry.identifier for entry in live if entry.path.casefold() == path), None)
+
+    def _done(self, server: SimulatedServer, operation: Given, result: ops.Result) -> None:
+        if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_OK:
+            self._give(server, operation, result.identifier)
 
     def _give(self, server: SimulatedServer, operation: Given, identifier: Guid | None) -> None:
         key = (server.index, operation.partition_id)

@@ -133,6 +133,8 @@ class World:
 
     def is_foul(self, server: SimulatedServer) -> bool:
         """Return True if a server is not checked, because it or its PSC is hostile."""
+        if self.hostile_server is None:
+            return False
         site = self.ledger.partitions.get(server.settings.site_id)
         return server is self.hostile_server or (site is not None and site.foul)
 
