@@ -45,7 +45,9 @@ _COMPARISONS: Final[Mapping[int, Callable[[str, bytes], filters.LdapFilter]]] = 
     for filter_type in (filters.Equal, filters.GreaterOrEqual, filters.LessOrEqual, filters.Approx)
 }
 _KEPT: Final = 2048
-_COMPARISONS_KEPT: Final = 16_384
+_SHORT_MIN: Final = 4
+_SHORT_MAX: Final = 0x7F
+"""Limits of the octets of a comparison whose lengths have one octet each."""
 _MESSAGE: Final = "[RFC4511] 4.1.1"
 _FILTER: Final = "[RFC4511] 4.5.1.7"
 
@@ -226,9 +228,7 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     if tag == filters.PRESENT_TAG:
         return filters.Present(reader.name("present", filters.PRESENT_TAG))
     if tag in _COMPARISONS:
-        begin = reader.position
-        _, end = reader.span(tag, "filter")
-        return _comparison_in(reader.buffer[begin:end])
+        return _comparison(reader, tag)
     inner = reader.enter(tag, "filter")
     if tag in {filters.TAGS[filters.And], filters.TAGS[filters.Or]}:
         operands = []
@@ -246,15 +246,18 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     raise DecodeError(_FILTER, "filter", reader.position, f"tag 0x{tag:02x}")
 
 
-@lru_cache(maxsize=_COMPARISONS_KEPT)
-def _comparison_in(octets: bytes) -> filters.LdapFilter:
-    """Decode a comparison.
-
-    Searches for numbers repeat those with thousands of buckets.
-    """
-    reader = BerReader.of(octets, _FILTER)
-    inner = reader.enter(octets[0], "filter")
-    return _COMPARISONS[octets[0]](inner.name("attribute"), inner.octets("value"))
+def _comparison(reader: BerReader, tag: int) -> filters.LdapFilter:
+    """Decode a comparison; searches for numbers have thousands, with short values."""
+    make, octets = _COMPARISONS[tag], reader.buffer
+    start, stop = reader.span(tag, "filter")
+    if _SHORT_MIN <= stop - start <= _SHORT_MAX and octets[start] == OCTET_STRING:
+        middle = start + 2 + octets[start + 1]
+        name = octets[start + 2 : middle]
+        is_short = middle + 2 <= stop and octets[middle] == OCTET_STRING
+        if is_short and octets[middle + 1] == stop - middle - 2 and name.isascii():
+            return make(name.decode(), octets[middle + 2 : stop])
+    inner = BerReader(octets, start, stop, reader.section)
+    return make(inner.name("attribute"), inner.octets("value"))
 
 
 def _substrings(inner: BerReader) -> filters.Substrings:

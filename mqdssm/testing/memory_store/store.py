@@ -281,8 +281,8 @@ class MemoryStore:
         if operation.identifier is not None:
             if partition_id is not None:  # nearly always
                 shelf = self._kept.shelf(partition_id)
-                found = _of_type(shelf, operation.identifier, operation.object_type)
-                return _NOT_READ if found is None else found.read()
+                stored_object = _of_type(shelf, operation.identifier, operation.object_type)
+                return _NOT_READ if stored_object is None else stored_object.read()
             objects = self._kept.everywhere(operation.identifier)
         elif operation.path_name is not None:
             objects = self._kept.named(operation.object_type, operation.path_name)

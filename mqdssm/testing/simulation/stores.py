@@ -32,9 +32,18 @@ _WRITTEN_AT_S: Final = 1_700_000_000.0
 """Constant time of all directories' clocks; writes are distinguished by their counts."""
 ALL: Final = 1 << 30
 """Limit above the number of changes and bytes of any partition."""
-_READING: Final = frozenset({ops.ReadObject, ops.ListObjects, ops.LookupChanges, ops.HasObjects})
-_STATE: Final = frozenset({ops.SavePartition, ops.SaveNeighbor, ops.RemoveNeighbor})
-"""Operations that write no objects, but may change the purged number that changes carry."""
+_UNSEEN: Final = frozenset(
+    {
+        ops.ReadObject,
+        ops.ListObjects,
+        ops.LookupChanges,
+        ops.HasObjects,
+        ops.FindForeign,
+        ops.SaveNeighbor,
+        ops.RemoveNeighbor,
+    }
+)
+"""Operations that change nothing that the checks read."""
 
 
 def crash_after(moments: int) -> Callable[[Moment], None]:
@@ -143,12 +152,10 @@ class SimulatedStore(ABC):
     def _forget_after(self, operation: ops.Operation) -> None:
         """Remove from the cache what an operation may change."""
         kind = type(operation)
-        if kind in _READING:
-            return
-        self._changes.clear()
-        if kind not in _STATE:
-            self._reads.clear()
-            self._objects.clear()
+        if kind is ops.SavePartition:
+            self._changes.clear()  # they carry the partition's purged number
+        elif kind not in _UNSEEN:
+            self._forget()
 
 
 class CrashingStore(SimulatedStore):
