@@ -19,7 +19,7 @@ from support.session.bench import (
 
 from mqdssm.engines.session import actions as do
 from mqdssm.engines.session.actions import CloseReason
-from mqdssm.engines.session.timers import SessionTimer
+from mqdssm.engines.session.timers import SessionState, SessionTimer
 from mqdssm.model.guid import NULL_GUID
 
 
@@ -481,6 +481,16 @@ def test_an_idle_session_is_closed(bench: SessionBench):
     bench.message()
     assert closing(bench.wait(300.0)) is None
     assert closing(bench.wait(2.0)) is CloseReason.IDLE
+    assert bench.due == {}
+
+
+@pytest.mark.spec("MS-MQQB 3.1.6.2")
+def test_an_idle_session_does_not_open_again_for_messages_that_are_gone():
+    """Messages that still waited would have been sent meanwhile."""
+    bench = open_initiator()
+    bench.step(do.MessagesWaiting())
+    assert closing(bench.wait(301.0)) is CloseReason.IDLE
+    assert bench.session.state is SessionState.CLOSED
     assert bench.due == {}
 
 

@@ -72,6 +72,9 @@ class SimulatedMachine:
             together = self.world.rng.between(1, min(len(waiting), capacity))
             first = sorted(waiting.values(), key=lambda message: message.order)[:together]
             endpoint.send([waiting.pop(message.number) for message in first])
+        initiator = self.sessions.get(neighbour)
+        if not waiting and initiator is not None and self.world.options.has_shared_sessions:
+            initiator.step(do.NothingWaiting())  # messages have left on another session
 
     def withdraw(self, neighbour: str) -> None:
         """Give the express messages up that wait for a neighbour, as if they had expired."""
