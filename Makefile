@@ -53,7 +53,7 @@ test: setup-test ## all tests but the long ones
 
 test-fast: python ## the quick tests: no server, no Spark, no program
 	MQDSSM_TEST_PROFILE=fast $(PYTEST) -m "not server and not spark and not slow and not soak and not container" \
-		-n 2 --dist loadgroup $(or $(ARGS),$(FAST))
+		-n $(WORKERS) --dist loadgroup $(or $(ARGS),$(FAST))
 
 soak: setup-test ## the tests that take long; SHARD=2/5: the second of five parts; adds a line to .ci/ledger.csv
 	$(PYTHON) .ci/soak.py --shard $(SHARD) $(ARGS)
