@@ -182,11 +182,7 @@ def test_a_server_that_cannot_number_messages_or_note_notifications_says_so(
         config.write_text(f"{config.read_text()}\n[notification]\nsend = true\n")
         with running(folder) as pec:
             wait_until(lambda: pec.create(r"PEC01\first"), 20)
-            named = {"site": "Paris", "machine_name": "PSC01", "listen": f"127.0.0.1:{free_port()}"}
-            with pec.client() as client:
-                file = add_server(tmp_path / "psc", client, role=Role.PSC, **named)
-            file.write_text(file.read_text() + QUICK)
-            with running(tmp_path / "psc") as psc:
+            with running(psc_of(pec, tmp_path / "psc")) as psc:
                 wait_until(lambda: psc.create(r"PSC01\first"), 30)
                 wait_until(lambda: not problems_of(pec), 30)
                 disk.fill()
@@ -218,11 +214,7 @@ def test_a_server_with_a_full_disk_says_so_and_recovers(disk: SmallDisk, tmp_pat
         config.write_text(f'{config.read_text()}\n[metrics]\naddress = "{port}"\n')
         with running(folder) as pec:
             wait_until(lambda: pec.create(r"PEC01\first"), 20)
-            named = {"site": "Paris", "machine_name": "PSC01", "listen": f"127.0.0.1:{free_port()}"}
-            with pec.client() as client:
-                file = add_server(tmp_path / "psc", client, role=Role.PSC, **named)
-            file.write_text(file.read_text() + QUICK)
-            with running(tmp_path / "psc") as psc:
+            with running(psc_of(pec, tmp_path / "psc")) as psc:
                 wait_until(lambda: psc.create(r"PSC01\first"), 30)
                 wait_until(lambda: _queues(slapd) == {"pec01\\first", "psc01\\first"}, 20)
                 disk.fill()
@@ -247,6 +239,15 @@ def with_directory(folder: Path, slapd: OpenLdapServer, password: Path) -> Path:
     password.write_text(slapd.password)
     password.chmod(0o600)
     return init(folder, url=slapd.url, user=slapd.user, password_file=password, ca_file=slapd.ca_file)
+
+
+def psc_of(pec: RunningServer, folder: Path) -> Path:
+    """Make the folder of a PSC that a PEC admits."""
+    named = {"site": "Paris", "machine_name": "PSC01", "listen": f"127.0.0.1:{free_port()}"}
+    with pec.client() as client:
+        file = add_server(folder, client, role=Role.PSC, **named)
+    file.write_text(file.read_text() + QUICK)
+    return folder
 
 
 def problems_of(server: RunningServer) -> dict[str, Problem]:

@@ -25,14 +25,16 @@ def replay(seed: int, *, is_of_sessions: bool = False) -> str:
     return f"make simulate SEEDS=1 FIRST={seed} VERBOSE=1" + " SESSIONS=1" * is_of_sessions
 
 
-def run_seeds(first: int, count: int, *, is_of_sessions: bool = False) -> Iterator[RunReport]:
+def run_seeds(
+    first: int, count: int, *, is_of_sessions: bool = False, trace: Trace | None = None
+) -> Iterator[RunReport]:
     """Run a range of seeds in several processes.
 
-    The reports are yielded in the order of the seeds.
+    The reports are yielded in the order of the seeds. A single seed runs in this process, with its trace.
     """
     seeds, run = range(first, first + count), _run_sessions if is_of_sessions else _run
     if count == 1:
-        yield run(first)
+        yield run(first, trace)
         return
     with ProcessPoolExecutor(PROCESSES, initializer=_prepare_process) as pool:
         yield from pool.map(run, seeds)  # one at a time: some take fifty times as long as others
@@ -71,11 +73,8 @@ def main(seeds: int, first: int, *, verbose: bool, is_of_sessions: bool = False)
     begun = time.monotonic()
     violations = 0
     total: Counter[str] = Counter()
-    if verbose and seeds == 1:
-        reports = iter([(_run_sessions if is_of_sessions else _run)(first, _tell)])
-    else:
-        reports = run_seeds(first, seeds, is_of_sessions=is_of_sessions)
-    for report in reports:
+    trace = _tell if verbose else None
+    for report in run_seeds(first, seeds, is_of_sessions=is_of_sessions, trace=trace):
         total.update(report.counts)
         total["requests"] += report.requests
         if report.violation:

@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -83,24 +84,32 @@ def owner(folder: DirectoryServerFolder, identifier: UUID, stack: ExitStack) -> 
     return manager.open(NOTIFICATION), network.address
 
 
+def create_until_notified(
+    client: ControlClient, owned: QueueManager, inbox: Inbox, address: SocketAddress
+) -> Iterator[str]:
+    """Create a queue manager, and queues until it is notified; return further path names.
+
+    The watch of a new server may begin after the first queues.
+    """
+    client.add_host(owned.computer_name, f"{address.host}:{address.port}")
+    client.create(owned)
+    names = (rf"{owned.computer_name}\queue{number}" for number in count())
+    while not _is_notified(inbox, client.create(Queue(pathname=next(names))), 3):
+        pass
+    return names
+
+
 @pytest.mark.slow
 @pytest.mark.spec("MS-MQCN 3.3.4.1")
 def test_the_owner_of_a_queue_is_notified_also_after_a_restart(folder):
-    identifier = uuid4()
     site = ServerConfig.read(folder.config).server.site_id
+    owned = QueueManager(computer_name="WEB01", identifier=uuid4(), site_identifier_list=[site])
     with ExitStack() as stack:
-        inbox, address = owner(folder, identifier, stack)
+        inbox, address = owner(folder, owned.identifier, stack)
         with ExitStack() as first:
             run(folder, first)
             with ControlClient(folder.control) as client:
-                client.add_host("WEB01", f"{address.host}:{address.port}")
-                client.create(
-                    QueueManager(computer_name="WEB01", identifier=identifier, site_identifier_list=[site])
-                )
-                names = (rf"WEB01\queue{number}" for number in count())
-                # the watch of a new server may begin after the first of them
-                while not _is_notified(inbox, client.create(Queue(pathname=next(names))), 3):
-                    pass
+                names = create_until_notified(client, owned, inbox, address)
         run(folder, stack)  # goes on where it was: nothing is missed, however early it comes
         with ControlClient(folder.control) as client:
             assert _is_notified(inbox, client.create(Queue(pathname=next(names))), WAIT_S)
@@ -109,8 +118,8 @@ def test_the_owner_of_a_queue_is_notified_also_after_a_restart(folder):
 @pytest.mark.slow
 def test_a_state_that_cannot_be_written_ends_no_notifications(folder, monkeypatch):
     """Decision T160: the owner is notified when the disk has room again."""
-    identifier = uuid4()
     site = ServerConfig.read(folder.config).server.site_id
+    owned = QueueManager(computer_name="WEB01", identifier=uuid4(), site_identifier_list=[site])
     monkeypatch.setattr(notifications, "RETRY_S", 0.2)
     append, is_full = WatchJournal._append, Event()
 
@@ -121,16 +130,10 @@ def test_a_state_that_cannot_be_written_ends_no_notifications(folder, monkeypatc
 
     monkeypatch.setattr(WatchJournal, "_append", append_if_room)
     with ExitStack() as stack:
-        inbox, address = owner(folder, identifier, stack)
+        inbox, address = owner(folder, owned.identifier, stack)
         run(folder, stack)
         with ControlClient(folder.control) as client:
-            client.add_host("WEB01", f"{address.host}:{address.port}")
-            client.create(
-                QueueManager(computer_name="WEB01", identifier=identifier, site_identifier_list=[site])
-            )
-            names = (rf"WEB01\queue{number}" for number in count())
-            while not _is_notified(inbox, client.create(Queue(pathname=next(names))), 3):
-                pass
+            names = create_until_notified(client, owned, inbox, address)
             is_full.set()
             queue = client.create(Queue(pathname=next(names)))
             wait_until(lambda: "notification of owners" in _subjects(client), WAIT_S)
