@@ -22,6 +22,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 LEDGER: Final = ROOT / ".ci" / "ledger.csv"
 WHOLE: Final = "1/1"
 """The part of a job that is not divided."""
+WRITTEN_BY_RUNS: Final = (".ci/ledger.csv", ".ci/soak_minutes.csv")
+"""Files that a run itself changes: the next part of the same commit has no other work tree."""
 CHANGED: Final = "+"
 """The last character of a commit whose work tree had changes."""
 
@@ -61,7 +63,8 @@ def git(*arguments: str) -> str:
 
 def commit() -> str:
     """Name the commit that is checked out."""
-    return git("rev-parse", "--short=9", "HEAD") + (CHANGED if git("status", "--porcelain") else "")
+    changed = git("status", "--porcelain", "--", ".", *(f":(exclude){name}" for name in WRITTEN_BY_RUNS))
+    return git("rev-parse", "--short=9", "HEAD") + (CHANGED if changed else "")
 
 
 def read(ledger: Path = LEDGER) -> list[Line]:

@@ -2,10 +2,12 @@
 
 Files are dealt to n parts so that all take about as long: the longest first, each to the part that has least.
 `.ci/soak_minutes.csv` has the minutes of each file's last run, which every run here brings up to date.
+Only the committed minutes divide: the n parts of a commit are all files, each once, in any order.
 """
 
 import argparse
 import csv
+import io
 import os
 import re
 import subprocess
@@ -59,12 +61,20 @@ def shard(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def read_minutes() -> dict[str, float]:
+def parse_minutes(text: str) -> dict[str, float]:
     """Read how long each file took when it last ran."""
-    if not MINUTES.exists():
-        return {}
-    with MINUTES.open(encoding="utf-8", newline="") as file:
-        return {row["file"]: float(row["minutes"]) for row in csv.DictReader(file)}
+    return {row["file"]: float(row["minutes"]) for row in csv.DictReader(io.StringIO(text))}
+
+
+def read_minutes() -> dict[str, float]:
+    """Read the minutes of the work tree, which the last run brought up to date."""
+    return parse_minutes(MINUTES.read_text(encoding="utf-8")) if MINUTES.exists() else {}
+
+
+def committed_minutes() -> dict[str, float]:
+    """Read the minutes of the commit that is checked out; a run between two parts does not change them."""
+    name = MINUTES.relative_to(ROOT).as_posix()
+    return parse_minutes(ledger.git("show", f"HEAD:{name}")) if ledger.git("ls-tree", "HEAD", name) else {}
 
 
 def write_minutes(minutes: Mapping[str, float]) -> None:
@@ -148,11 +158,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the parts and their minutes alone")
     given, more = parser.parse_known_args(arguments)
     part, number = given.shard
-    minutes = read_minutes()
-    parts = divide([*collect(), SIMULATION], number, minutes)
+    committed, minutes = committed_minutes(), read_minutes()
+    parts = divide([*collect(), SIMULATION], number, committed)
     if given.list:
         for index, names in enumerate(parts, 1):
-            expected = sum(minutes.get(name, UNKNOWN_MINUTES) for name in names)
+            expected = sum(committed.get(name, UNKNOWN_MINUTES) for name in names)
             print(f"{index}/{number}: {len(names)} files, {expected:.0f} minutes", *names, sep="\n  ")
         return 0
     began, began_on = time.monotonic(), ledger.commit()

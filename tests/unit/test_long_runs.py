@@ -84,3 +84,35 @@ def test_a_command_is_run_and_written_down(
     monkeypatch.setattr(ledger, "read", lambda: written)
     assert ledger.main(["status"]) == 0
     assert "bench" in capsys.readouterr().out
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of one commit, with the minutes of one file, that the two programs take for theirs."""
+    monkeypatch.setattr(ledger, "ROOT", tmp_path)
+    monkeypatch.setattr(soak, "ROOT", tmp_path)
+    monkeypatch.setattr(soak, "MINUTES", tmp_path / ".ci" / "soak_minutes.csv")
+    ledger.git("init", "-q")
+    (tmp_path / ".ci").mkdir()
+    soak.write_minutes({"a.py": 7.0})
+    ledger.git("add", "-A")
+    ledger.git("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-q", "-m", "First")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("project")
+def test_a_run_between_two_parts_does_not_change_the_division() -> None:
+    soak.write_minutes({"a.py": 9.0, "b.py": 90.0})
+    assert soak.committed_minutes() == {"a.py": 7.0}
+    assert soak.read_minutes() == {"a.py": 9.0, "b.py": 90.0}
+    ledger.git("rm", "-q", "-f", ".ci/soak_minutes.csv")
+    ledger.git("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "commit", "-q", "-m", "Second")
+    assert soak.committed_minutes() == {}
+
+
+def test_what_a_run_writes_is_no_change_of_the_commit(project: Path) -> None:
+    soak.write_minutes({"b.py": 90.0})
+    (project / ".ci" / "ledger.csv").write_text("commit\n", encoding="utf-8")
+    assert not ledger.commit().endswith(ledger.CHANGED)
+    (project / "a.py").write_text("", encoding="utf-8")
+    assert ledger.commit().endswith(ledger.CHANGED)
