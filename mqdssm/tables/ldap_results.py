@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryOperationResult
 
 SUCCESS: Final = 0
@@ -89,18 +90,41 @@ _FULL_TEXTS: Final = frozenset(
 _TOO_BIG: Final = "too big"  # only this entry does not fit
 
 
-def is_full(code: int | None, text: str) -> bool:
+RDN_VALUE_BYTES_MAX: Final = 242
+"""UTF-8 bytes that slapd admits in the value of an RDN (LMDB's key has 511 bytes)."""
+
+
+def rdn_bytes(dn: str) -> int:
+    """Count the UTF-8 bytes in the value of a DN's first RDN; 0 for no DN."""
+    try:
+        return len(DN.parse(dn).name.encode())
+    except ValueError:
+        return 0
+
+
+def is_name_too_long(code: int | None, text: str, dn: str | None) -> bool:
+    """Return True if the name of an entry is too long, which slapd does not say."""
+    return code == OTHER and not text and dn is not None and rdn_bytes(dn) > RDN_VALUE_BYTES_MAX
+
+
+def is_full(code: int | None, text: str, dn: str | None) -> bool:
     """Return True if a server refuses a write because its database is full.
 
-    The error is `MQ_ERROR_DS_IS_FULL`.
+    The error is `MQ_ERROR_DS_IS_FULL`. Where the index of names has no room for a new entry, slapd's
+    back-mdb answers without a text, as it does to a name that is too long.
 
     Args:
         code: the resultCode of a write.
         text: its diagnosticMessage.
+        dn: the object that was written.
     """
     if code == ADMIN_LIMIT_EXCEEDED:
         return _TOO_BIG not in text
-    return code == OTHER and (text in _FULL_TEXTS or "MDB_MAP_FULL" in text)
+    if code != OTHER:
+        return False
+    if not text:
+        return dn is not None and 0 < rdn_bytes(dn) <= RDN_VALUE_BYTES_MAX
+    return text in _FULL_TEXTS or "MDB_MAP_FULL" in text
 
 
 def result_of(code: int) -> DirectoryOperationResult:

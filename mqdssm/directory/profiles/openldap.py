@@ -26,7 +26,15 @@ from mqdssm.errors import (
     ObjectNotFound,
 )
 from mqdssm.model.dn import DN, fold_case
-from mqdssm.tables.ldap_results import ASSERTION_FAILED, NO_SUCH_ATTRIBUTE, OTHER, is_full
+from mqdssm.tables.ldap_results import (
+    ASSERTION_FAILED,
+    NO_SUCH_ATTRIBUTE,
+    OTHER,
+    RDN_VALUE_BYTES_MAX,
+    is_full,
+    is_name_too_long,
+    rdn_bytes,
+)
 from mqdssm.wire.dtyp import Sid
 
 if TYPE_CHECKING:
@@ -35,9 +43,6 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 log = logging.getLogger(__name__)
-
-RDN_VALUE_BYTES_MAX: Final = 242
-"""UTF-8 bytes in the value of an RDN: more is result 80 without a text (LMDB's key of 511 bytes)."""
 
 _NOT_OURS: Final = frozenset({b"cn=log", b"cn=config", b"cn=monitor", b"cn=accesslog"})
 
@@ -150,13 +155,15 @@ class OpenLdap(Profile):
             text = "non-unique attributes found"  # it goes on with the value, garbled where it is binary
         elif code == 21 and text.startswith("objectClass:"):
             problem, hint = "the server does not know the object's class", SCHEMA_HINT
-        elif code == 80 and not text and dn is not None and _rdn_bytes(dn) > RDN_VALUE_BYTES_MAX:
+        elif dn is not None and is_name_too_long(code, text, dn):
             problem = (
-                f"the name is too long for this server "
-                f"({_rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})"
+                f"the name is too long for this server ({rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})"
             )
-        elif code == OTHER and is_full(code, text):
-            problem, hint = "the server's database is full", "raise 'maxsize' in its configuration"
+        elif code == OTHER and is_full(code, text, dn):
+            problem, hint = (
+                "the server's database is full",
+                "raise 'maxsize' in its configuration; its log names the cause",
+            )
         else:
             return None
         message = f"{operation} failed: {problem}"
@@ -193,10 +200,3 @@ def _first_context(contexts: "list[bytes]") -> DN:
         "the server names no naming context that could hold MSMQ objects",
         hint='may this user read the root DSE? OpenLDAP needs: access to dn.base="" by * read',
     )
-
-
-def _rdn_bytes(dn: str) -> int:
-    try:
-        return len(DN.parse(dn).name.encode())
-    except ValueError:
-        return 0

@@ -376,7 +376,7 @@ class ChangeApplier:
         error = self._session.profile.explain(result, request.item.action, request.item.dn)
         if isinstance(error, ObjectAlreadyExists):
             return ChangeFailure(Hresult.MQ_ERROR_DS_ERROR, stale=True)
-        full = is_full(result.code, result.text)
+        full = is_full(result.code, result.text, request.item.dn)
         log.error(
             "%s of %s: LDAP result %d %s%s",
             request.item.action,

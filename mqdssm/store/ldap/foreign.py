@@ -141,7 +141,7 @@ class ForeignChanges:
         except ObjectNotFound:  # without an owner's entry it is only kept in memory
             return ""
         except DirectoryError as error:
-            if is_full(error.ldap_code, error.server_text):
+            if is_full(error.ldap_code, error.server_text, error.dn):
                 return ""
             raise
 

@@ -150,7 +150,7 @@ def see_to(session: Session, request: ChangeInFlight, result: LdapResult) -> Non
     if result.code in _DONE:
         return
     error = session.loader.error_of(result, request.item.action, request.item.dn)
-    if result.code in BUSY_CODES or is_full(result.code, result.text):
+    if result.code in BUSY_CODES or is_full(result.code, result.text, request.item.dn):
         raise error
     log.warning("%s stays as it is: %s", request.item.dn, error)
 
@@ -169,7 +169,7 @@ def _may_pass(error: DirectoryError) -> bool:
     if isinstance(error, ObjectAlreadyExists | ObjectNotFound):
         return False
     code = error.ldap_code
-    return code is None or code in BUSY_CODES or is_full(code, error.server_text)
+    return code is None or code in BUSY_CODES or is_full(code, error.server_text, error.dn)
 
 
 class EntryRenamer:

@@ -167,7 +167,7 @@ class LdapStore(Closeable):
             return damaged
         except DirectoryError as error:
             full = FULL.get(type(operation))
-            if full is None or not is_full(error.ldap_code, error.server_text):
+            if full is None or not is_full(error.ldap_code, error.server_text, error.dn):
                 raise
             log.warning("%s: %s", type(operation).__name__, error)
             return full
@@ -211,7 +211,7 @@ class LdapStore(Closeable):
             if owned and status == Hresult.MQ_OK:
                 status = self._repeat(partition, highest)
         except DirectoryError as error:
-            if not is_full(error.ldap_code, error.server_text):
+            if not is_full(error.ldap_code, error.server_text, error.dn):
                 raise
             log.warning("what was cut short in partition %s waits for room: %s", partition, error)
             status = Hresult.MQ_ERROR_DS_IS_FULL

@@ -155,13 +155,17 @@ class TestExplanations:
         assert error.dn == LONG
         assert "\x00" not in str(error)
 
+    def test_a_refusal_without_a_text_and_a_short_name_is_a_full_database(self) -> None:
+        error = OPENLDAP.explain(LdapResult(80), "add", "CN=short,DC=x")
+        assert error is not None
+        assert "full" in str(error)
+
     @pytest.mark.parametrize(
         ("result", "name"),
         [
             (LdapResult(53, "", "unauthenticated bind"), LONG),
             (LdapResult(19, "", "createTimestamp: no user modification allowed"), LONG),
             (LdapResult(21, "", "mSMQJournal: value #0 invalid per syntax"), LONG),
-            (LdapResult(80), "CN=short,DC=x"),
             (LdapResult(80), "no name at all"),
             (LdapResult(80), None),
             (LdapResult(80, "", "internal error"), LONG),
