@@ -116,7 +116,7 @@ class Acknowledger:
         except TransportError as error:
             if message_class is MessageClass.ACK_RECEIVE:
                 raise
-            log.warning("message %s stays in the store: %s", message.identifier, error)
+            self.warnings.log(log, "message %s stays in the store: %s", message.identifier, error)
         else:
             send()
 

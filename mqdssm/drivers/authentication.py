@@ -17,6 +17,7 @@ from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, TrustedSender
 from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
 from mqdssm.drivers.replay_marks import ReplayMarks
 from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
+from mqdssm.drivers.threads import WarningLimit
 from mqdssm.errors import ConfigError, DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.transport import (
@@ -166,6 +167,7 @@ class Verifier:
     ) -> None:
         self._keys = keys
         self._policy = policy
+        self._warnings: Final = WarningLimit()
         self._replays: Final = ReplayDetector(
             started_at, age_max_s=policy.age_max_s, marks=marks, monotonic=monotonic
         )
@@ -178,7 +180,7 @@ class Verifier:
         try:
             verified = self._signed_by(message)
         except (DirectoryError, MappingError) as error:  # the directory or the object cannot be read
-            log.warning("a message is dropped, its sender cannot be looked up: %s", error)
+            self._warnings.log(log, "a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
         if isinstance(verified, Verified) and message.application_tag:
             # nobody without the key can make this signature, whatever name its owner has (decision R162)
@@ -187,7 +189,7 @@ class Verifier:
                     verified.fingerprint, message.application_tag, message.signature, now
                 )
             except ConfigError as error:
-                log.error("a message of %s is dropped: %s", Guid(message.sender), error)  # noqa: TRY400
+                self._warnings.log(log, "a message of %s is dropped: %s", Guid(message.sender), error)
                 return Distrust.UNRECORDED
             return verified if admitted else Distrust.REPLAYED
         return verified

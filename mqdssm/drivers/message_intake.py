@@ -14,7 +14,7 @@ from mqdssm.drivers.acknowledger import Acknowledger
 from mqdssm.drivers.authentication import Distrust, Verified, Verifier
 from mqdssm.drivers.inbox import LocalInbox
 from mqdssm.drivers.message_store import MessageStore, is_recoverable
-from mqdssm.drivers.threads import EventCounts
+from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.names import FormatName
@@ -103,6 +103,7 @@ class MessageIntake:
         self._find, self._acknowledger = find, acknowledger
         self._verifier, self._store, self._clock, self._counts = verifier, store, clock, counts
         self._postponed: Final[OrderedDict[MessageId, float]] = OrderedDict()
+        self._warnings: Final = WarningLimit(warnings_max=3)  # a full disk refuses each batch
 
     def process(self, arriving: Sequence[ArrivingMessage]) -> None:
         """Handle the messages of a batch in their order."""
@@ -116,7 +117,7 @@ class MessageIntake:
                     self._take_in(pending[0], batch, store)
                     pending.popleft()
         except TransportError as error:
-            log.warning("recoverable messages are dropped, and will be sent again: %s", error)
+            self._warnings.log(log, "recoverable messages are dropped, and will be sent again: %s", error)
             self._counts.add("dropped: could not be stored")
             is_stored = False
             self._drop_recoverable(batch)

@@ -399,7 +399,8 @@ class LocalQueueManager:
             if self._store is not None:
                 self._store.flush()
         except TransportError as error:
-            log.warning("messages that were sent stay in the store of %s: %s", self._machine_name, error)
+            text = "messages that were sent stay in the store of %s: %s"
+            self._acknowledger.warnings.log(log, text, self._machine_name, error)
 
     def _notify(self) -> None:
         """Notify the thread or the `on_work` call-back; the lock is held."""

@@ -13,6 +13,7 @@ from mqdssm.drivers.receiving import QueueReceiver
 from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
 from mqdssm.drivers.sent_messages import SentMessage, SentMessages
 from mqdssm.drivers.store_thread import StoreThread
+from mqdssm.drivers.threads import WarningLimit
 from mqdssm.drivers.transport import REPLICATION, Inbox, Transport
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import ObjectOutcome
@@ -81,6 +82,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
         self._engine, self._store, self._transport = engine, store, transport
         self._policy, self._make_guid = policy, make_guid
         self._outstanding: Final = SentMessages()
+        self._warnings: Final = WarningLimit()
         self._clients: Final = ReplyWaiters(self._events.put)
         self.messages: Final = MessageCounts()
         self._receiver: Final = QueueReceiver(
@@ -210,7 +212,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
         except (ValueError, TransportError) as error:
             self.counts.add("not sent")
             self.messages.add(action.message, MessageOutcome.NOT_SENT)
-            log.warning("a message to %s is not sent: %s", action.destination, error)
+            self._warnings.log(log, "a message to %s is not sent: %s", action.destination, error)
 
     def _reply(self, action: do.Reply) -> None:
         outcome = ObjectOutcome(status=action.status, identifier=action.identifier)

@@ -529,7 +529,7 @@ class NeighborSession(SessionDriver):
             return self._encoder.encode(queued.message)
         except ValueError as error:
             self._context.counts.add("dropped: message that does not fit into a packet")
-            log.warning("a message to %s cannot be sent: %s", queued.address, error)
+            self._context.warnings.log(log, "a message to %s cannot be sent: %s", queued.address, error)
             manager.give_up(queued)
             return None
 

@@ -136,6 +136,29 @@ def test_a_signed_message_that_could_not_be_stored_is_accepted_when_it_comes_aga
     assert right.answers == []
 
 
+def test_a_full_disk_fills_no_log(right, caplog):
+    """Each refused message comes again: the log says it a few times a minute, the counter always."""
+    for number in range(1, 31):
+        right.fail_to_commit()
+        assert right.take(message(number)) == [False]
+    told = [record.getMessage() for record in caplog.records]
+    assert [text for text in told if "the disk is full" in text] == told[:3]
+    assert told[3:] == ["further warnings of this kind are left out for 60 s"]
+    assert right.counts.seen()["dropped: could not be stored"] == 30
+
+
+def test_an_unreachable_directory_fills_no_log(right, caplog, monkeypatch):
+    def fail(*_):
+        raise DirectoryError("no answer")
+
+    monkeypatch.setattr(PinnedKeys, "senders", fail)
+    for number in range(1, 61):
+        assert right.take(message(number)) == [False]
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(told) == 21
+    assert told[-1] == "further warnings of this kind are left out for 60 s"
+
+
 def test_a_replay_in_a_failed_batch_stays_a_replay(right):
     assert right.take(message(1)) == [True]
     forged = replace(message(1), identifier=MessageId(LEFT, 99))
