@@ -54,6 +54,9 @@ class DirectoryPartition:
             complete since; objects that we owned may be lost (decisions R140, R160).
         followed: of a site: number of the enterprise's partition when its authority was recorded. A newer
             object of the site may name another one (decisions R127, R195).
+        first_source: name of the server that a full synchronization began with, or is to (decision R220).
+            Empty: none is under way, or an older version of mqdssm began it.
+        had_before: `last` before the full synchronization under way (decision R220).
     """
 
     partition_id: Guid
@@ -66,6 +69,8 @@ class DirectoryPartition:
     predecessor: str = ""
     is_new: bool = False
     followed: SequenceNumber = MIN
+    first_source: str = ""
+    had_before: SequenceNumber = MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

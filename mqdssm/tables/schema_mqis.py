@@ -142,6 +142,9 @@ ATTRIBUTES: Final = (
                "entryCSN up to which this server has looked for changes of other programs"),
     _attribute(118, "mqisFollowedSeqNumber", NUMBER,
                "Last number of the enterprise partition when the authority of a site was recorded"),
+    _attribute(119, "mqisSyncSource", TEXT,
+               "Machine name of the server that a full synchronization began with"),
+    _attribute(120, "mqisFormerSeqNumber", NUMBER, "LastSeqNumber before the full synchronization"),
 )
 # fmt: on
 
@@ -202,7 +205,7 @@ CLASSES: Final = (
                 "mqisStatePartitionID",
                 "mqisAuthorityName mqisLastSeqNumber mqisCeiling mqisPurgedSeqNumber "
                 "mqisAllowedPurgeSeqNumber mqisPurgeState mqisOwned mqisPredecessor mqisIsNew "
-                "mqisFollowedSeqNumber"),
+                "mqisFollowedSeqNumber mqisSyncSource mqisFormerSeqNumber"),
     _structural(11, "mqisNeighbor", "Directory server that this one replicates with",
                 "mqisMachineName",
                 "mqisStatePartitionID mqisServerRole mqisAckedSeqNumber mqisAckedPecSeqNumber "

@@ -383,14 +383,19 @@ def test_a_bsc_takes_partial_updates_from_its_psc_alone() -> None:
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
 @pytest.mark.spec("MC-MQDSRP 3.3.7.10")
-def test_a_change_that_we_had_before_a_full_synchronization_comes_with_its_replies_alone() -> None:
-    """Decision R197 (seed 851195): its late copy brought an object back that was deleted since."""
+@pytest.mark.parametrize("restarts", [False, True], ids=["at once", "after a restart"])
+def test_a_change_that_we_had_before_a_full_synchronization_comes_with_its_replies_alone(
+    *, restarts: bool
+) -> None:
+    """Decisions R197 (seed 851195), R220: its late copy brought an object back that was deleted since."""
     server = Lone()
     properties = deletion_properties(ObjectType.CN, Scope.ENTERPRISE)
     server.answered(
         numbered(1), numbered(2, name="cn1", command=Command.DELETE, properties=properties), numbered(3)
     )
     server.did(Resynchronize(request=1, partition_id=PEC_PARTITION_ID))
+    if restarts:
+        server = server.again()
     server.told(numbered(1))
     server.told(numbered(3))
     assert server.partition().last == MIN

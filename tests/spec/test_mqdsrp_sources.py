@@ -4,6 +4,13 @@ import copy
 from dataclasses import replace
 
 import pytest
+from support.replication.full_synchronizations import (
+    asked_in_turn,
+    asked_of,
+    begun_anew_with_heir,
+    begun_with_other,
+    part,
+)
 from support.replication.lone_authority import OK, authority
 from support.replication.lone_server import AWAY, HOME, Lone, kinds, machine, numbered, sends, site
 from support.replication.lying_servers import asks, header, request
@@ -11,12 +18,11 @@ from support.replication.network import Net, all_equal, guid_of, hand_the_enterp
 from support.replication.three_sites import LONG_S, SITE0, SITE2, delete, nothing_lost, owners, world
 
 from mqdssm.engines.replication import trust
-from mqdssm.engines.replication.actions import Action, Received, Resynchronize, Send
+from mqdssm.engines.replication.actions import Received, Resynchronize, Send
 from mqdssm.engines.replication.operations import LoadState, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.state import key_of
 from mqdssm.engines.replication.succession import GAP
-from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,
@@ -315,7 +321,8 @@ def test_a_reporter_is_looked_up_by_the_name_that_it_wrote() -> None:
     server, name = Lone().engine._server, "STRAßE"
     partition = server.partitions[PEC_PARTITION_ID]
     partition.reporters[key_of(name)] = (name, SequenceNumber(9))
-    partition.first_source = partition.hint = name
+    partition.change(first_source=name)
+    partition.hint = name
     job = trust.forget_removed_servers(server, [partition])
     assert next(job) == ReadObject(object_type=ObjectType.MACHINE, path_name=name)
     bsc = ((Propid.QM_SERVICE, int(Service.BSC)),)
@@ -497,38 +504,6 @@ def test_a_full_synchronization_does_not_begin_anew_with_a_source_that_has_less_
     assert server.partition().purge_state is PurgeState.NORMAL
 
 
-def part(
-    server: Lone, number: int, name: str, *, after: int, sender: str, purged: int = 50, is_last: bool = False
-) -> list[Send]:
-    """Send one machine of Away as a reply of a full synchronization."""
-    change = replace(
-        machine(number, name, AWAY, Service.BSC if name == "Other" else None),
-        previous_seq_number=SequenceNumber(after),
-        purged_seq_number=SequenceNumber(purged),
-    )
-    actions = server.answered(
-        change,
-        sender=sender,
-        partition_id=AWAY,
-        from_seq_number=SequenceNumber(after),
-        purged_seq_number=SequenceNumber(purged),
-        complete_sync0=CompleteSync0.NOW if is_last else CompleteSync0.SOON,
-    )
-    return sends(actions)
-
-
-def begun_with_other(*, purged: int) -> Lone:
-    """A full synchronization of Away began with Other, which has sent numbers up to 60."""
-    server = Lone()
-    server.answered(site(1, "Home", "Me"), site(2, "Away", "Other"))
-    server.answered(machine(12, "m12", AWAY), partition_id=AWAY, from_seq_number=MIN, sender="Other")
-    behind = SequenceNumber(purged)
-    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=AWAY, purged_seq_number=behind), "Other")
-    part(server, 60, "Other", after=0, sender="Other", purged=purged)
-    assert server.partition(AWAY).last == 60
-    return server
-
-
 @pytest.mark.spec("MC-MQDSRP 3.3.7.11")
 @pytest.mark.parametrize("sender", ["Heir", "Other"], ids=["taken over", "restored"])
 def test_a_full_synchronization_that_crosses_a_gap_begins_anew(sender) -> None:
@@ -554,25 +529,6 @@ def test_a_full_synchronization_crosses_an_old_gap_of_one_source() -> None:
     server = begun_with_other(purged=new)
     part(server, new, "new", after=60, sender="Other", purged=new, is_last=True)
     assert server.partition(AWAY).purge_state is PurgeState.NORMAL
-
-
-def asked_in_turn(server: Lone, timeouts: int) -> list[str]:
-    """Which servers are asked while none answers."""
-    return [one.destination for _ in range(timeouts) for one in sends(server.fired(f"sync {AWAY}"))]
-
-
-def begun_anew_with_heir() -> Lone:
-    """A BSC whose full synchronization of Away began anew with the owner, Heir, behind a gap (R202)."""
-    server = Lone(Role.BSC)
-    server.answered(site(1, "Home", "Boss"), site(2, "Away", "Heir"), sender="Boss")
-    server.answered(machine(12, "m12", AWAY), partition_id=AWAY, from_seq_number=MIN, sender="Boss")
-    purged = SequenceNumber(50)
-    server.got(AlreadyPurgedMessage(site_id=AWAY, partition_id=AWAY, purged_seq_number=purged), "Boss")
-    part(server, 60, "Heir", after=0, sender="Boss")
-    server.got(header("PEC", AWAY, last=61 + GAP), "PEC")
-    (asked,) = part(server, 61 + GAP, "new", after=60, sender="PEC", is_last=True)
-    assert (asked.message.from_seq_number, asked.destination) == (MIN, "PEC")
-    return server
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.3")
@@ -609,15 +565,6 @@ def test_a_first_part_that_names_another_psc_came_from_the_one_before() -> None:
     assert asked_of(made) == [(HOME, MIN, "Heir")]
 
 
-def asked_of(actions: list[Action]) -> list[tuple[Guid, int, str]]:
-    """Of which partition, from which number and which server changes are asked."""
-    return [
-        (sent.message.partition_id, sent.message.from_seq_number, sent.destination)
-        for sent in sends(actions)
-        if isinstance(sent.message, SyncRequestMessage)
-    ]
-
-
 @pytest.mark.spec("MC-MQDSRP 3.2.7.1")
 def test_a_full_synchronization_that_began_anew_takes_another_source_that_has_as_much() -> None:
     """Decision R206: the other one has heard of all that we had."""
@@ -626,18 +573,6 @@ def test_a_full_synchronization_that_began_anew_takes_another_source_that_has_as
     assert kinds(made) == [("SyncRequestMessage", "Boss")]
     part(server, 60, "Heir", after=0, sender="Boss")
     part(server, 61 + GAP, "new", after=60, sender="Boss", is_last=True)
-    assert server.partition(AWAY).purge_state is PurgeState.NORMAL
-
-
-@pytest.mark.spec("MC-MQDSRP 3.3.7.11")
-def test_the_first_source_after_a_restart_is_the_usual_one() -> None:
-    """Decision R203: another source may lack changes of the one that sent the first part."""
-    server = begun_with_other(purged=50).again()
-    assert asked_in_turn(server, 2) == ["Other", "PEC"]
-    part(server, 61, "m61", after=60, sender="PEC", is_last=True)
-    assert server.partition(AWAY).purge_state is PurgeState.SYNC0
-    server.fired(f"sync {AWAY}")
-    part(server, 62, "m62", after=61, sender="Other", is_last=True)
     assert server.partition(AWAY).purge_state is PurgeState.NORMAL
 
 

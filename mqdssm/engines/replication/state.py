@@ -53,7 +53,6 @@ class Partition:
         pending: PendingChangeCollection, by number.
         known_number: the highest number that any server reported.
         reporters: trusted servers that reported a number above ours, and that number, by key of name (R166).
-        first_source: name of the server that a full synchronization began with, or is to (R166, R206).
         is_first_source_removed: True if that server was removed from the enterprise since (R167).
         hint: a server with more changes than the usual source; it is asked next.
         is_asking: True while a synchronization request is under way.
@@ -62,7 +61,6 @@ class Partition:
         tries: number of requests in a row without a reply.
         is_begun_anew: True if the full synchronization begins for the second time: it ends with any source,
             or a server that reports numbers and does not send them would hold it up for ever (R166).
-        had_before: LastSeqNumber before the full synchronization under way (decisions R197, R206).
         known_before: the highest number known when the full synchronization began (decision R202).
         purged_elsewhere: purged number of a source, if a full synchronization is to begin with its first
             reply; else None (decision R191).
@@ -89,7 +87,6 @@ class Partition:
     pending: list[DirectoryChange] = field(default_factory=list)
     known_number: SequenceNumber = MIN
     reporters: dict[str, tuple[str, SequenceNumber]] = field(default_factory=dict)
-    first_source: str = ""
     is_first_source_removed: bool = False
     hint: str = ""
     is_asking: bool = False
@@ -97,7 +94,6 @@ class Partition:
     must_ask: bool = False
     tries: int = 0
     is_begun_anew: bool = False
-    had_before: SequenceNumber = MIN
     known_before: SequenceNumber = MIN
     purged_elsewhere: SequenceNumber | None = None
     is_whole: bool = False
@@ -133,6 +129,16 @@ class Partition:
     def is_normal(self) -> bool:
         """True if no full synchronization is under way."""
         return self.record.purge_state is PurgeState.NORMAL
+
+    @property
+    def first_source(self) -> str:
+        """Server that a full synchronization began with, or is to (R166, R206)."""
+        return self.record.first_source
+
+    @property
+    def had_before(self) -> SequenceNumber:
+        """LastSeqNumber before a full synchronization under way (R197, R206)."""
+        return self.record.had_before
 
     @property
     def takes_replies(self) -> bool:

@@ -53,8 +53,11 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from sync_requests.mark_objects(server, partition)
     elif state is PurgeState.COMPLETESYNC0:
         yield from _sweep(server, partition)
-    elif state is PurgeState.SYNC0 and partition.last:  # who sent it before a restart is unknown (R203)
-        partition.first_source = partition.first_source or server.usual_source(partition)
+    elif state is PurgeState.SYNC0 and partition.last and not partition.first_source:
+        # an older version did not persist it (decisions R203, R220)
+        partition.change(first_source=server.usual_source(partition))
+    if trust.waits_for_first_source(partition):
+        partition.hint = partition.first_source
     sync_requests.send(server, partition)
 
 
@@ -72,6 +75,8 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
     ):
         server.note("dropped: a reply to an earlier question", f"{partition.id}, from {sender}")
         return
+    if state is PurgeState.SYNC0 and message.from_seq_number == partition.asked_from:
+        _record_first_source(partition, message, sender)
     before = partition.last
     partition_changes = tuple(
         change for change in message.directory_changes if change.partition_id == partition.id
@@ -93,6 +98,16 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         yield from _after_sync0_reply(server, partition, message, sender)
     else:
         yield from _after_reply(server, partition, message, sender)
+
+
+def _record_first_source(partition: Partition, message: SyncReplyMessage, sender: str) -> None:
+    """Record the sender of the first part (decision R220).
+
+    The name is persisted together with the number of that part.
+    """
+    if message.from_seq_number == MIN or not partition.first_source:
+        partition.change(first_source=sender)
+        partition.is_first_source_removed = False
 
 
 def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
@@ -184,8 +199,6 @@ def _crosses_gap(partition: Partition, message: SyncReplyMessage, sender: str) -
 def _after_sync0_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
-    if message.from_seq_number == MIN or not partition.first_source:
-        partition.first_source, partition.is_first_source_removed = sender, False
     is_last = message.complete_sync0 is CompleteSync0.NOW
     if is_last and not partition.is_begun_anew:
         yield from trust.forget_removed_servers(server, [partition])
@@ -271,8 +284,8 @@ def _sweep(server: ReplicaState, partition: Partition) -> Job[None]:
     """Remove objects that were not sent again, and complete Sync0 State (3.3.7.11)."""
     yield from perform(SweepPartition(partition_id=partition.id), Done)
     yield from publish(server, PartitionSwept(partition=partition))
-    yield from server.save(partition, purge_state=PurgeState.NORMAL)
+    yield from server.save(partition, purge_state=PurgeState.NORMAL, first_source="", had_before=MIN)
     partition.is_begun_anew = False
-    partition.had_before = partition.known_before = MIN
+    partition.known_before = MIN
     yield from changes.check_pending(server, partition)
     purging.acknowledge(server, partition)

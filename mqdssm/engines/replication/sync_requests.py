@@ -134,14 +134,19 @@ def enter_full_sync(server: ReplicaState, partition: Partition, source: str, **c
     purged = partition.purged_elsewhere or MIN
     partition.known_before = max(partition.known_before, partition.known_number, partition.last, purged)
     partition.known_number = MIN
-    partition.first_source = source
     partition.is_first_source_removed = False
     partition.is_begun_anew = False
-    partition.had_before = max(partition.had_before, partition.last)
     partition.purged_elsewhere = None
     partition.tries = 0
     partition.acked_at = partition.purged_at = MIN
-    yield from server.save(partition, purge_state=PurgeState.STARTSYNC0, last=MIN, **changes)
+    yield from server.save(
+        partition,
+        purge_state=PurgeState.STARTSYNC0,
+        first_source=source,
+        had_before=max(partition.had_before, partition.last),
+        last=MIN,
+        **changes,
+    )
     yield from mark_objects(server, partition)
 
 

@@ -181,17 +181,17 @@ def record_aliases(server: ReplicaState, event: Received) -> Job[None]:
     if names:
         server.aliases[key] = frozenset(names)
         for partition in server.partitions.values():
-            _rename_source(partition, names, event.sender)
+            yield from _rename_source(server, partition, names, event.sender)
 
 
-def _rename_source(partition: Partition, old_names: set[str], sender: str) -> None:
+def _rename_source(server: ReplicaState, partition: Partition, old_names: set[str], sender: str) -> Job[None]:
     """Record the new name of a server (decision R168).
 
     The server reported numbers, or began a full synchronization.
     """
     key = key_of(sender)
     if key_of(partition.first_source) in old_names:
-        partition.first_source = sender
+        yield from server.save(partition, first_source=sender)
     numbers = [number for name, (_, number) in partition.reporters.items() if name in old_names | {key}]
     for name in old_names:
         if partition.reporters.pop(name, None) is not None:

@@ -105,6 +105,8 @@ class StateKeeper:
             "mqisPredecessor": _names(state.predecessor),
             "mqisIsNew": (_YES,) if state.is_new else (),
             "mqisFollowedSeqNumber": (number_value(state.followed),) if state.followed else (),
+            "mqisSyncSource": _names(state.first_source),
+            "mqisFormerSeqNumber": (number_value(state.had_before),) if state.had_before else (),
         }
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
 
@@ -229,6 +231,8 @@ def _partition(entry: Entry) -> DirectoryPartition:
             predecessor=_name(entry, "mqisPredecessor"),
             is_new=entry.first("mqisIsNew") == _YES,
             followed=_number(entry, "mqisFollowedSeqNumber"),
+            first_source=_name(entry, "mqisSyncSource"),
+            had_before=_number(entry, "mqisFormerSeqNumber"),
         )
     except ValueError as error:
         raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None

@@ -26,6 +26,8 @@ class StateContract:
             purge_state=PurgeState.SYNC0,
             is_new=True,
             followed=number(3),
+            first_source="Psc1",
+            had_before=number(2**63),
         )
         for state in (first, second, second):
             assert world.perform(ops.SavePartition(partition=state)) == ops.Done()
