@@ -25,7 +25,12 @@ from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
 from mqdssm.engines.replication.directory_failures import AGAIN_S
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, Properties, SyncReplyMessage, SyncRequestMessage
+from mqdssm.model.messages import (
+    ChangePropagationMessage,
+    Command,
+    Properties,
+    SyncRequestMessage,
+)
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -494,19 +499,26 @@ class TestResynchronization:
         assert server.partition(AWAY).purge_state is PurgeState.NORMAL
 
     def test_an_unreadable_entry_delays_no_synchronization_of_another_partition(self, net: Net) -> None:
-        """Decision R83: work that is given up each minute restarted the timer of the request each time."""
+        """Decisions R83, R193: work that is given up each minute restarted the timer of the request.
+
+        The request waits longer than a minute. The PEC's numbers, which repeat it as well (R184), are lost.
+        """
+        net.hosts["PSC1"].settings = replace(net.hosts["PSC1"].settings, sync_wait_s=150.0)
+        net.restart("PSC1")
+        net.run(SETTLED_S)
         store = UnreadyStore()
         store._kept = net.hosts["PSC1"].store._kept
         net.hosts["PSC1"].store = store
         store.unreadable = frozenset({QUEUE})
         write(net, "PSC1", QUEUE)
         net.run(LOOKS_S)
-        net.drop = lambda source, send: source == "PEC" and isinstance(send.message, SyncReplyMessage)
+        net.drop = lambda source, send: source == "PEC"
         assert resynchronize(net, "PSC1", PEC_PARTITION_ID) == OK
-        net.run(400)
+        net.run(100)
         assert row(net, "PSC1", PEC_PARTITION_ID).purge_state is PurgeState.SYNC0
-        net.drop = lambda source, send: False
+        net.drop = lambda source, send: source == "PEC" and isinstance(send.message, ChangePropagationMessage)
         net.run(3600)
+        net.drop = lambda source, send: False
         assert told(net, "PSC1", "given up: the directory is damaged") > 10
         assert row(net, "PSC1", PEC_PARTITION_ID).purge_state is PurgeState.NORMAL
         store.unreadable = frozenset()

@@ -89,8 +89,7 @@ def _reset_replica(server: ReplicaState, partition: Partition, *, lost: bool) ->
     partition.last = record.last
     partition.is_whole = False
     partition.pending.clear()
-    if not partition.is_asking:  # the timer of a request that is under way goes on
-        sync_requests.send_later(server, partition)
+    sync_requests.send_later(server, partition)  # the timer of a request that is under way goes on (R193)
 
 
 def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
