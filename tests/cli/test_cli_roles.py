@@ -107,6 +107,7 @@ def test_a_bsc_is_removed_with_its_machine(alone, operated):
     ]
     shown = alone(*remove, "bsc1", *operated.at("PSC1")).stdout
     assert "then: stop the server of bsc1, and remove its folder" in shown
+    assert "name-authority --enterprise --machine PEC" in " ".join(shown.split())
     wait_until(lambda: not any(neighbor.is_bsc for neighbor in psc.driver.status().neighbors))
     alone(*remove, "BSC1", *operated.at("PSC1"), code=4)
     operated.enterprise.wait_equal("PEC", "PSC1", partition_id=SITE1)

@@ -88,5 +88,7 @@ REGRESSIONS = {
     850_552: "no defect of a server: a PEC was restored, and nobody told its BSC its new name",
     920_256: "a question displaced an owner, whose full synchronization failed and was never repeated",
     921_794: "a full synchronization that began anew asked a PSC with less: a deleted link came back",
+    923_935: "no defect of a server: a hostile PSC named itself anew, and kept the PEC from purging",
+    924_308: "no defect of a server: a new BSC knew only a former PEC, which was removed",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

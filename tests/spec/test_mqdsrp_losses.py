@@ -556,6 +556,34 @@ def test_a_site_without_objects_can_be_removed_though_its_psc_has_forgotten_it()
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
+def test_a_new_bsc_is_told_who_the_pec_is_if_it_knows_a_removed_one_alone() -> None:
+    """Decision R118 (seed 924308): its PSC was the PEC, handed both over, and was removed."""
+    net = world()
+    assert hand_the_enterprise_over(net, "PSC1") == OK
+    net.run(LONG_S)
+    net.drop = lambda source, send: "BSC3" in {source, send.destination}
+    assert net.create_machine("BSC3", "Site1", "PSC1", Service.BSC).status == OK
+    net.server("BSC3", Role.BSC, "Site1", psc="PSC1", pec="PSC1")
+    assert hand_the_enterprise_over(net, "PEC", at="PSC1") == OK
+    net.run(LONG_S)
+    service = ((Propid.QM_SERVICE, int(Service.PSC)),)
+    given = {"identifier": guid_of("machine BSC1"), "partition_id": SITE1, "properties": service}
+    assert net.change("PSC1", Command.UPDATE, ObjectType.MACHINE, **given).status == OK
+    net.run(LONG_S)
+    assert delete(net, ObjectType.MACHINE, guid_of("machine PSC1"), SITE1, "BSC1") == OK
+    net.run(LONG_S)
+    net.stop("PSC1")
+    net.drop = nothing_lost
+    net.run(LONG_S)
+    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "PSC1"
+    assert not all_equal(net)
+    assert net.name_authority("BSC3", PEC_PARTITION_ID, "PEC").status == OK
+    net.run(LONG_S)
+    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "BSC1"
+    assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.11")
 def test_a_bsc_that_takes_its_lost_psc_for_the_pec_is_told_who_the_pec_is() -> None:
     """Decision R118: it knows nobody who is left, and so believes nobody; the operator names the PEC."""
     net = world()

@@ -185,8 +185,10 @@ def remove_server(run: CommandRun, *, server: Server, machine: Machine, dry_run:
     with control_client(server) as client:
         with usage_problems():
             client.remove_server(machine, dry_run=True)
+        snapshot = client.status()
         steps = [f"{client.machine_name} deletes the machine {machine}, and sends it nothing any more"]
         afterwards = [f"stop the server of {machine}, and remove its folder"]
+        afterwards += _naming_of_pec(snapshot, f"{machine} was the PEC before")
         _perform(run, steps, afterwards, dry_run=dry_run, act=lambda: client.remove_server(machine))
 
 
@@ -301,7 +303,15 @@ def remove_site(
             client.delete(Site(name=site))
 
         afterwards = [f"stop the servers of {site}, and remove their folders"]
+        afterwards += _naming_of_pec(snapshot, f"the PSC of {site} was the PEC before")
         _perform(run, steps, afterwards, dry_run=dry_run, act=act)
+
+
+def _naming_of_pec(snapshot: "ServerSnapshot", condition: str) -> list[str]:
+    """Return what to do at servers that know only a removed PEC (decision R118)."""
+    pec = next((partition.owner for partition in snapshot.partitions if partition.is_enterprise), "")
+    command = f"mqdssm enterprise name-authority --enterprise --machine {pec}"
+    return [f"if {condition}: at each server that still asks it: {command}"] if pec else []
 
 
 def add_role_commands(group: typer.Typer) -> None:

@@ -168,14 +168,14 @@ class DeliveryChecks:
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
             return int(saved.allowed_purge)
-        return min(
-            (
-                int(neighbor.acked_of(partition_id))
-                for (index, is_bsc, _), neighbor in self._neighbors.items()
-                if index == server.index and not is_bsc
-            ),
-            default=last,
-        )
+        acked = {
+            name: int(neighbor.acked_of(partition_id))
+            for (index, is_bsc, name), neighbor in self._neighbors.items()
+            if index == server.index and not is_bsc
+        }
+        # a hostile PSC may name itself anew at any time, and so come as a PSC that has acknowledged nothing
+        came = {name: 0 for is_bsc, name in server.neighbors if not is_bsc and name not in acked}
+        return min((acked | came).values(), default=last)
 
     def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
         """Check that all replicas may purge what the authority had purged.

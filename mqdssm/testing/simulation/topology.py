@@ -282,6 +282,7 @@ class Administrator:
         yield from self._remove_machine(server)
         yield self._rng.below(20) * 1.0
         self._world.retire(server)
+        self._losses.name_pec()  # a new BSC may know it alone, as its PSC before a handover (decision R118)
 
     def _remove_machine(self, server: SimulatedServer) -> Task:
         """Delete the queues of a server's machine, then its machine object."""

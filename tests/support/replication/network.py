@@ -80,14 +80,16 @@ class Net:
         self._lives = 0
         self._changes = changes
 
-    def server(self, name: str, role: Role, site: str, *, psc: str = "", store=None) -> Host:
+    def server(
+        self, name: str, role: Role, site: str, *, psc: str = "", pec: str = "PEC", store=None
+    ) -> Host:
         """Add a server, and start it."""
         settings = Settings(
             machine_name=name,
             machine_id=guid_of(f"machine {name}"),
             site_id=guid_of(f"site {site}"),
             role=role,
-            pec_name="PEC",
+            pec_name=pec,
             psc_name=psc,
             **self._changes,
         )
