@@ -1,6 +1,7 @@
 """The parts of the simulation: time, network, ledger, what clients were told."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +13,10 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryPartition, PurgeState
+from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.samples.seeded_random import SeededRandom, guid
+from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
 from mqdssm.testing.simulation.ledger import Ledger, NumberedChange
 from mqdssm.testing.simulation.losses import Losses
 from mqdssm.testing.simulation.network import SimulatedNetwork
@@ -327,3 +329,47 @@ def test_no_server_becomes_the_pec_that_has_nothing_of_this_one() -> None:
     assert losses.has_followed(simulated("Srv1", last=SequenceNumber(800)))
     assert not losses.has_followed(simulated("Srv1", last=SequenceNumber(799)))
     assert not losses.has_followed(simulated("Srv1", last=SequenceNumber(900), authority_name="Lost"))
+
+
+# -- checks of delivery
+
+
+@pytest.mark.parametrize(("name", "must_purge"), [("", True), ("HONEST", True), ("HOSTILE", False)])
+def test_an_owner_purges_unless_a_hostile_psc_came_with_another_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, *, must_purge: bool
+) -> None:
+    """Seed 923935: only a new neighbour that is hostile excuses an owner that purges nothing."""
+    settings = Settings(
+        machine_name="PEC",
+        machine_id=OBJECT,
+        site_id=OTHER,
+        role=Role.PEC,
+        pec_name="PEC",
+        purge_buffer=2,
+        purge_interval=2,
+    )
+    saved = DirectoryPartition(partition_id=PEC_PARTITION_ID, authority_name="PEC", owned=True)
+    number = SequenceNumber(9)
+    known = DirectoryNeighbor(partition_id=OTHER, machine_name="PSC", acked_pec=number)
+    owner = SimpleNamespace(
+        index=0,
+        name="PEC",
+        settings=settings,
+        persisted={PEC_PARTITION_ID: saved},
+        neighbors={(False, "PSC"): known},
+    )
+    monkeypatch.setattr(f"{DeliveryChecks.__module__}.members", lambda _: [owner])
+    world = SimpleNamespace(
+        schedule=Schedule(),
+        options=SimpleNamespace(network=NetworkFaults()),
+        is_foul_neighbor=lambda neighbor: neighbor.machine_name == "HOSTILE",
+    )
+    checks = DeliveryChecks(world)
+    if name:
+        owner.neighbors[False, name] = replace(known, machine_name=name, acked_pec=SequenceNumber(0))
+    check = partial(checks._check_purging, owner, PEC_PARTITION_ID, 9, 20)
+    if must_purge:
+        with pytest.raises(Violation, match="PEC may purge up to 9 of 20, but does not"):
+            check()
+    else:
+        check()

@@ -174,7 +174,11 @@ class DeliveryChecks:
             if index == server.index and not is_bsc
         }
         # a hostile PSC may name itself anew at any time, and so come as a PSC that has acknowledged nothing
-        came = {name: 0 for is_bsc, name in server.neighbors if not is_bsc and name not in acked}
+        came = {
+            name: 0
+            for (is_bsc, name), neighbor in server.neighbors.items()
+            if not is_bsc and name not in acked and self._world.is_foul_neighbor(neighbor)
+        }
         return min((acked | came).values(), default=last)
 
     def _check_allowed(self, owner: SimulatedServer, partition_id: Guid) -> None:
