@@ -212,15 +212,20 @@ class ControlClient:
             raise self._unexpected(reply)
         return reply
 
-    def change_role(self, machine_name: str, role: Role | None) -> None:
+    def change_role(self, machine_name: str, role: Role | None, *, dry_run: bool = False) -> None:
         """Give a machine another role; see `RoleRequest`.
+
+        Args:
+            machine_name: the machine.
+            role: its new role; None: it is no directory server any more.
+            dry_run: True to check only if it can have the role.
 
         Raises:
             DirectoryError: the server refuses, or the outcome is unknown.
             ValueError: the machine cannot have the role.
         """
         task = f"give {machine_name} another role"
-        self._perform(protocol.RoleRequest(machine_name=machine_name, role=role), task)
+        self._perform(protocol.RoleRequest(machine_name=machine_name, role=role), task, dry_run=dry_run)
 
     def name_psc(self, site: str, machine_name: str) -> None:
         """Let the PEC name another PSC of a site, whose PSC is lost for good.

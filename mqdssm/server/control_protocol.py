@@ -307,7 +307,7 @@ class DryRunRequest(_Request):
 
     request: Literal["dry-run"] = "dry-run"
     checked: Annotated[
-        SiteRequest | HostRequest | AdmissionRequest | TokenRequest | TokenWithdrawalRequest,
+        SiteRequest | RoleRequest | HostRequest | AdmissionRequest | TokenRequest | TokenWithdrawalRequest,
         Field(discriminator="request"),
     ]
 

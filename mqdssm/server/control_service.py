@@ -99,6 +99,7 @@ class ControlService:
     def _check(
         self,
         request: protocol.SiteRequest
+        | protocol.RoleRequest
         | protocol.HostRequest
         | protocol.AdmissionRequest
         | protocol.TokenRequest
@@ -113,6 +114,8 @@ class ControlService:
         match request:
             case protocol.SiteRequest():
                 new_site(request, self._server)
+            case protocol.RoleRequest():
+                role_change(request, self._server.store.lookup, self._server.driver.status())
             case protocol.HostRequest():
                 self._keeps_hosts().check(request.machine_name, request.address)
             case protocol.AdmissionRequest():
@@ -187,7 +190,7 @@ class ControlService:
             case protocol.ObjectChangeRequest():
                 change = change_of(request, look_up)
             case protocol.RoleRequest():
-                change = role_change(request, look_up)
+                change = role_change(request, look_up, self._server.driver.status())
             case protocol.SitePscRequest():
                 change = site_psc_change(request, look_up, self._server.driver.status())
             case protocol.ServerRemovalRequest():

@@ -9,11 +9,12 @@ from mqdssm.drivers.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role
+from mqdssm.engines.replication.state import key_of
 from mqdssm.engines.replication.status import ServerStatus
-from mqdssm.errors import ObjectNotFound
+from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.model.replication import Service
+from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import MIN
 from mqdssm.server.config import SERVICES
 from mqdssm.server.control_protocol import RoleRequest, ServerRemovalRequest, SitePscRequest
@@ -23,22 +24,24 @@ from mqdssm.server.object_changes import RequestedChange
 _SERVERS: Final = Service.PSC | Service.PEC
 
 
-def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
+def role_change(request: RoleRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
     """Return the change of an object that gives a machine another role.
 
     Args:
         request: the machine and the role.
         look_up: performs a reading operation of the store.
+        status: neighbours of the server.
 
     Raises:
         ObjectNotFound: no such machine, or no enterprise.
         ValueError: the machine cannot have the role.
-        DirectoryError: the directory cannot be read.
+        DirectoryError: the machine lacks too much to become the PEC, or the directory cannot be read.
     """
     machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
     if request.role is Role.PEC:
         if not _service(machine) & _SERVERS:
             raise ValueError(f"{request.machine_name} is no PSC: only a PSC becomes the PEC")
+        _check_is_near(request.machine_name, status)
         enterprises = list_objects(look_up, ObjectType.ENTERPRISE)
         if not enterprises:
             raise ObjectNotFound("the directory of this server has no enterprise")
@@ -57,6 +60,23 @@ def role_change(request: RoleRequest, look_up: LookUp) -> RequestedChange:
         ((Propid.QM_SERVICE, int(service)),),
         partition_id=machine.partition_id,
     )
+
+
+def _check_is_near(machine_name: str, status: ServerStatus) -> None:
+    """Check that a PSC has most of the enterprise's changes (decision R221).
+
+    Raises:
+        GenericDirectoryError: it lacks too many.
+    """
+    for neighbor in status.neighbors:
+        if neighbor.is_far_behind and key_of(neighbor.machine_name) == key_of(machine_name):
+            last = next(part.last for part in status.partitions if part.partition_id == PEC_PARTITION_ID)
+            numbers = [ack.acked for ack in neighbor.acknowledgements if ack.partition_id == PEC_PARTITION_ID]
+            raise GenericDirectoryError(
+                f"{machine_name} has acknowledged only {max(numbers, default=MIN)} of {last} numbers of the "
+                "enterprise, and may follow another owner: wait until it has more, or name another PSC; "
+                "nothing was changed"
+            )
 
 
 def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:

@@ -5,12 +5,14 @@ from contextlib import ExitStack
 
 import pytest
 from support.replication.live_servers import Enterprise, LiveServer, pec_with_site, site_of, with_controller
-from support.replication.queue_managers import wait_until
+from support.replication.queue_managers import guid_of, wait_until
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryError
 from mqdssm.model.elements import Queue
 from mqdssm.model.hresults import Hresult
+from mqdssm.model.messages import Command
+from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_server import ControlServer
@@ -126,26 +128,53 @@ def test_the_enterprise_is_handed_to_a_psc(alone, operated):
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
-def test_the_enterprise_is_not_handed_to_a_psc_that_is_far_behind(alone, operated, tmp_path):
-    """It may still follow a PEC that was lost: nobody would own the enterprise."""
-    live = operated.servers["PEC"]
-    snapshot = SnapshotReader(live.server).read()
-
-    def behind(neighbor):
-        acks = tuple(
-            ack.model_copy(update={"is_alarm": not ack.partition_id.int, "acked_number": 3})
-            for ack in neighbor.acknowledgements
+def test_the_enterprise_is_not_handed_to_a_psc_that_is_far_behind(alone, tmp_path):
+    """Decision R221: the server refuses, whoever asks it: it may still follow a PEC that was lost."""
+    socket = tmp_path / "PEC"
+    with ExitStack() as stack:
+        enterprise = Enterprise()
+        stack.callback(enterprise.close)
+        pec_with_site(enterprise, tuning={"purge_buffer": 3, "ack_interval": 2})
+        with_controller(enterprise, tuning={"ack_interval": 2})
+        pec = enterprise.servers["PEC"]
+        stack.enter_context(
+            ControlServer(socket, ControlService(pec.server, SnapshotReader(pec.server).read, lambda: None))
         )
-        return neighbor.model_copy(update={"acknowledgements": acks})
-
-    lagging = snapshot.model_copy(update={"neighbors": tuple(map(behind, snapshot.neighbors))})
-    hand_over = ("enterprise", "hand-over", "--enterprise", "--machine", "psc1", "--server")
-    with ControlServer(tmp_path / "lagging", ControlService(live.server, lambda: lagging, lambda: None)):
+        enterprise.servers["PSC1"].stop()
+        for number in range(9):
+            assert pec.create_site(f"Late{number}", "").status == Hresult.MQ_OK
+        hand_over = ("enterprise", "hand-over", "--enterprise", "--machine", "psc1", "--server", str(socket))
         for options in (), ("--dry-run",):
-            refused = alone(*hand_over, str(tmp_path / "lagging"), *options, code=6).stderr
-            assert "psc1 has acknowledged only 3 of " in refused
-            assert "numbers of enterprise, and may follow another owner: wait until it has more" in refused
+            refused = alone(*hand_over, *options, code=6).stderr
+            assert "psc1 has acknowledged only " in refused
+            assert (
+                "numbers of the enterprise, and may follow another owner: wait until it has more" in refused
+            )
+        with ControlClient(socket) as client:
+            for dry_run in True, False:
+                with pytest.raises(DirectoryError, match="PSC1 has acknowledged only"):
+                    client.change_role("PSC1", Role.PEC, dry_run=dry_run)
+        outcome = pec.driver.change(
+            command=Command.UPDATE,
+            object_type=ObjectType.ENTERPRISE,
+            path_name=None,
+            identifier=guid_of("enterprise"),
+            partition_id=PEC_PARTITION_ID,
+            properties=((Propid.E_PECNAME, "PSC1"),),
+        )
+        assert outcome.status == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+        assert owns(pec, PEC_PARTITION_ID)
+
+
+def test_a_dry_run_of_a_handover_changes_nothing(alone, operated):
+    hand_over = ("enterprise", "hand-over", "--enterprise", "--machine", "PSC1", *operated.at("PEC"))
+    assert alone.json(*hand_over, "--dry-run")["steps"] == [
+        "PEC hands enterprise over to PSC1, which becomes the PEC"
+    ]
     assert operated.owner(PEC_PARTITION_ID) == ["PEC"]
+    plan = alone.json("enterprise", "hand-over", "--machine", "BSC1", *operated.at("PSC1"), "--dry-run")
+    assert plan["steps"] == ["PSC1 hands Site1 over to BSC1, which becomes the PSC"]
+    assert operated.owner() == ["PSC1"]
 
 
 @pytest.mark.parametrize(
@@ -195,6 +224,8 @@ def test_a_site_is_not_taken_over_from_an_owner_that_answers(alone, operated):
 @pytest.mark.slow
 def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):
     """The order of docs/directory-servers.md: take over, name the PSC at the PEC."""
+    copies = operated.servers["BSC1"].driver
+    wait_until(lambda: not any(part.is_new for part in copies.status().partitions))
     operated.servers.pop("PSC1").stop()
     take_over = ("enterprise", "take-over", "--site", "Site1", *operated.at("BSC1"))
     plan = alone.json(*take_over, "--dry-run")

@@ -2,6 +2,9 @@
 
 import pytest
 from support.replication.foreign_writes import write_foreign
+from support.replication.lone_authority import authority, make_cn
+from support.replication.lone_server import Lone, replies
+from support.replication.lying_servers import header
 from support.replication.network import (
     Net,
     all_equal,
@@ -12,13 +15,13 @@ from support.replication.network import (
     with_site,
 )
 
-from mqdssm.engines.replication.actions import Send
+from mqdssm.engines.replication.actions import Action, Send
 from mqdssm.engines.replication.operations import SavePartition, UpdateObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import ChangePropagationMessage, ChangeRequestMessage, Command
+from mqdssm.model.messages import ChangePropagationMessage, ChangeRequestMessage, Command, PSCAckMessage
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -133,6 +136,49 @@ def test_the_enterprise_is_handed_to_another_psc() -> None:
     assert net.create_network("net1", at="PEC").status == Hresult.MQ_OK  # forwarded
     net.run(LONG_S)
     assert all_equal(net)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+@pytest.mark.parametrize("is_acknowledgement_lost", [False, True])
+def test_the_enterprise_is_not_handed_to_a_psc_that_is_far_behind(*, is_acknowledgement_lost: bool) -> None:
+    """Decision R221: it may follow a PEC that is lost, and nobody would own the enterprise.
+
+    An acknowledgement that was lost does not keep it from that: its headers have its number, too.
+    """
+    net = world(purge_buffer=4, ack_interval=2)
+    net.drop = lambda source, send: "PSC1" in {source, send.destination}
+    for number in range(7):
+        assert net.create_network(f"net{number}", "PEC").status == Hresult.MQ_OK
+    assert hand_the_enterprise_over(net, "PSC1") == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+    net.run(100)
+    assert owners(net, PEC_PARTITION_ID) == ["PEC"]
+    net.drop = lambda source, send: isinstance(send.message, PSCAckMessage) and is_acknowledgement_lost
+    net.run(LONG_S)
+    assert hand_the_enterprise_over(net, "PSC1") == Hresult.MQ_OK
+    net.run(LONG_S)
+    assert owners(net, PEC_PARTITION_ID) == ["PSC1"]
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")
+def test_numbers_that_a_psc_has_from_another_pec_do_not_count() -> None:
+    """Decision R221: what it reports above our own last number is of another owner."""
+    server = authority(purge_buffer=1, ack_interval=1)
+    for number in range(3):
+        make_cn(server, f"cn{number}")
+    last = server.engine.next_sequence_number(PEC_PARTITION_ID) - 1
+    server.got(header("Other", PEC_PARTITION_ID, last=last + 1), "Other")
+    assert replies(name_pec(server)) == [Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION]
+    server.got(header("Other", PEC_PARTITION_ID, last=last), "Other")
+    assert replies(name_pec(server)) == [Hresult.MQ_OK]
+
+
+def name_pec(server: Lone) -> list[Action]:
+    """Make Other the PEC."""
+    named = ((Propid.E_PECNAME, "Other"),)
+    enterprise_id = guid_of("enterprise")
+    return server.change(
+        Command.UPDATE, ObjectType.ENTERPRISE, PEC_PARTITION_ID, identifier=enterprise_id, properties=named
+    )
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.10")

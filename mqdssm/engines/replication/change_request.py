@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication import properties as props
+from mqdssm.engines.replication import purging
 from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
 from mqdssm.model.guid import Guid
@@ -120,7 +121,8 @@ def _enterprise_refusal(
 ) -> Job[Hresult | None]:
     """Return an error for a forbidden change of an enterprise.
 
-    A second enterprise, a deletion, and a PEC that is no PSC are forbidden (decisions R34, R96).
+    A second enterprise, a deletion, and a PEC that is no PSC are forbidden (decisions R34, R96), and a PEC
+    that lacks many changes (decision R221).
     """
     if request.command is Command.DELETE:
         return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
@@ -130,6 +132,9 @@ def _enterprise_refusal(
         if any(enterprise.identifier != mine for enterprise in enterprises):
             return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
     pec_name = props.get_text(request.properties, Propid.E_PECNAME)
-    if pec_name is None or server.is_me(pec_name) or key_of(pec_name) in server.pscs:
+    if pec_name is None or server.is_me(pec_name):
         return None
-    return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+    psc = server.pscs.get(key_of(pec_name))
+    if psc is None or purging.is_far_behind(server, psc):
+        return Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+    return None

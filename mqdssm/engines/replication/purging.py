@@ -6,7 +6,7 @@
 from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import Done, PurgeDeletedObjects
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.engines.replication.state import Partition, ReplicaState, key_of
+from mqdssm.engines.replication.state import Neighbor, Partition, ReplicaState, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.messages import BSCAckMessage, PSCAckMessage
 from mqdssm.model.replication import PEC_PARTITION_ID
@@ -51,6 +51,16 @@ def holds_purging(settings: Settings, last: SequenceNumber, acked: SequenceNumbe
     The number that the PSC acknowledged is that low.
     """
     return last - acked > settings.purge_buffer + settings.ack_interval
+
+
+def is_far_behind(server: ReplicaState, psc: Neighbor) -> bool:
+    """Return True if a PSC may be far behind in the enterprise (decision R221).
+
+    The PSC may lack more than purging waits for. An acknowledgement may be lost, and the PSC's headers have
+    its number as well.
+    """
+    reached = max(psc.record.acked_pec, psc.reported_pec)
+    return holds_purging(server.settings, server.partitions[PEC_PARTITION_ID].last, reached)
 
 
 def _warn_of_silent_pscs(server: ReplicaState, partition: Partition) -> None:

@@ -23,6 +23,8 @@ def receive(
     """Handle the numbers of a partition in a SeqNumberHeader (3.2.7.1)."""
     record = partition.record
     is_behind = numbers.last_seq_number < partition.last
+    if record.owned and partition.id == PEC_PARTITION_ID:
+        _note_reached(server, numbers.last_seq_number, sender)
     if record.owned and is_behind and not _is_neighbor(server, sender):
         _send_number(server, partition, sender)
     if not record.owned:
@@ -34,6 +36,16 @@ def receive(
         if is_news and partition.tries and key_of(sender) == key_of(server.upstream(partition)):
             sync_requests.repeat(server, partition)
     yield from receive_claim(server, partition, numbers.last_seq_number, sender)
+
+
+def _note_reached(server: ReplicaState, number: SequenceNumber, sender: str) -> None:
+    """Note how far a PSC follows us in the enterprise partition (decision R221).
+
+    A number that we never gave is of another owner.
+    """
+    psc = server.pscs.get(key_of(sender))
+    if psc is not None and number <= server.partitions[PEC_PARTITION_ID].last:
+        psc.reported_pec = max(psc.reported_pec, number)
 
 
 def _send_number(server: ReplicaState, partition: Partition, sender: str) -> None:

@@ -165,12 +165,14 @@ class Neighbor:
         machine_id: identifier of a BSC, if it is known.
         available: AvailableChangeCollection.
         header_at: time at which it was last sent a SeqNumberHeader.
+        reported_pec: of a PSC: the highest number of our enterprise partition that it has reported (R221).
     """
 
     record: DirectoryNeighbor
     machine_id: Guid | None = None
     available: list[DirectoryChange] = field(default_factory=list)
     header_at: float | None = None
+    reported_pec: SequenceNumber = MIN
 
     @property
     def name(self) -> str:

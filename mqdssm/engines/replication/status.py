@@ -72,6 +72,7 @@ class NeighborStatus:
         waiting: number of changes that wait to be sent to it.
         acknowledgements: for a PSC, one for each partition that this server owns.
         silent_s: for a BSC, seconds since its last acknowledgement; None if there was none, and for PSCs.
+        is_far_behind: True for a PSC to which this PEC does not hand the enterprise over (decision R221).
     """
 
     machine_name: str
@@ -80,6 +81,7 @@ class NeighborStatus:
     waiting: int
     acknowledgements: tuple[AcknowledgementStatus, ...]
     silent_s: float | None
+    is_far_behind: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,9 @@ def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], 
         if record.is_bsc
         else tuple(_acknowledgement(server, neighbor, partition) for partition in owned),
         silent_s=max(now - last_ack_time, 0.0) if record.is_bsc and last_ack_time else None,
+        is_far_behind=(
+            not record.is_bsc and server.enterprise is not None and purging.is_far_behind(server, neighbor)
+        ),
     )
 
 

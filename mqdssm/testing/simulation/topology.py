@@ -8,12 +8,13 @@ other server (decision R107).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
+from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -31,6 +32,7 @@ _CLAIM_S: Final = 300
 """Time that a renamed controller has to announce its name before the administrator enters it."""
 _TRIES: Final = 1000
 _MACHINE_TRIES: Final = 20
+_REFUSALS_MAX: Final = 20
 """Attempts to delete a machine of a removed site in one round: a new queue may prevent the deletion."""
 
 
@@ -371,8 +373,10 @@ class Administrator:
 
         Where a server is hostile, no server becomes it whose copy was never whole: it would ask the other
         sites' controllers for what it may have lost, and believe them (decisions R104, R120). No server
-        becomes it that follows another PEC, or has nothing of this one yet: nobody would be the PEC.
+        becomes it that follows another PEC, or has nothing of this one yet: nobody would be the PEC. A PEC
+        refuses one that is far behind, or whose acknowledgement was lost, until its next header (R221).
         """
+        refusals = 0
         ledger = self._world.ledger.partitions[PEC_PARTITION_ID]
         while not self._registry.site_names(site_id, heir := self._registry.owner(site_id)):
             yield PAUSE_S  # a handover of the site may be under way: its heir counts
@@ -387,9 +391,12 @@ class Administrator:
             if not self._losses.has_followed(heir):
                 return
             properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
-            yield from self._update(
+            status = yield from self._update(
                 ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
             )
+            refusals += status == Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION
+            if refusals > _REFUSALS_MAX:
+                return
 
     def rename(self, site_id: Guid) -> Task:
         """Restart a primary controller under another name."""
@@ -459,18 +466,20 @@ class Administrator:
 
     def _update(
         self, object_type: ObjectType, partition_id: Guid, identifier: Guid, properties: Properties
-    ) -> Task:
+    ) -> Generator[float, None, int | None]:
         server = self._registry.owner(partition_id)
         if not server.is_up:
             yield PAUSE_S
-            return
-        yield from self._ask(
-            server,
-            Command.UPDATE,
-            object_type,
-            partition_id=partition_id,
-            identifier=identifier,
-            properties=properties,
+            return None
+        return (
+            yield from self._ask(
+                server,
+                Command.UPDATE,
+                object_type,
+                partition_id=partition_id,
+                identifier=identifier,
+                properties=properties,
+            )
         )
 
     def _delete(
@@ -491,8 +500,12 @@ class Administrator:
 
     def _ask(
         self, server: SimulatedServer, command: Command, object_type: ObjectType, **arguments: Any
-    ) -> Task:
-        """Send a request for a change, and wait for the answer, up to a limit."""
+    ) -> Generator[float, None, int | None]:
+        """Send a request for a change, and wait for the answer, up to a limit.
+
+        Returns:
+            The status; None without an answer.
+        """
         statuses: list[int] = []
         self._clients.ask(server, command, object_type, then=statuses.append, **arguments)
         for _ in range(ANSWER_S):
@@ -500,6 +513,7 @@ class Administrator:
                 break
             yield 1.0
         yield PAUSE_S if statuses and statuses[0] else 0.0
+        return statuses[0] if statuses else None
 
     # -- names
 

@@ -173,9 +173,9 @@ class Enterprise:
             self.network.close()
 
 
-def pec_with_site(enterprise: Enterprise) -> None:
+def pec_with_site(enterprise: Enterprise, **changes: Any) -> None:
     """PEC of Site0, which knows a Site1 whose controller will be PSC1."""
-    pec = enterprise.server("PEC", Role.PEC, "Site0")
+    pec = enterprise.server("PEC", Role.PEC, "Site0", **changes)
     made = pec.create(
         ObjectType.ENTERPRISE,
         "Fabrikam",
