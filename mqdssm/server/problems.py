@@ -34,6 +34,21 @@ class FolderProblems:
     notified: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreachablePsc:
+    """PSC of a BSC that cannot be reached.
+
+    Attributes:
+        machine_name: its machine.
+        problem: why the last attempt to reach it failed.
+        queued: messages that wait for it.
+    """
+
+    machine_name: str
+    problem: str
+    queued: int
+
+
 NO_FOLDER_PROBLEMS: Final = FolderProblems()
 
 
@@ -46,6 +61,7 @@ def problems_of(
     own_objects: OwnObjectsSnapshot | None = None,
     folder: FolderProblems = NO_FOLDER_PROBLEMS,
     bsc_ack_s: float,
+    psc: UnreachablePsc | None = None,
 ) -> tuple[Problem, ...]:
     """Find the problems of a server, the worst first.
 
@@ -57,12 +73,14 @@ def problems_of(
         own_objects: what it knows by notifications; None if it receives none.
         folder: why files of the server cannot be written.
         bsc_ack_s: interval of the acknowledgements of BSCs in seconds.
+        psc: for a BSC, its PSC if that cannot be reached.
     """
     problems = [
         *_of_server(store, own_objects, is_working=is_working),
         *_of_folder(folder),
         *(problem for partition in partitions for problem in _of_partition(partition)),
         *(problem for neighbor in neighbors for problem in _of_neighbor(neighbor, bsc_ack_s)),
+        *(() if psc is None else (_of_psc(psc),)),
     ]
     return tuple(sorted(problems, key=lambda problem: _RANK[problem.severity]))
 
@@ -126,8 +144,13 @@ def _of_neighbor(neighbor: NeighborSnapshot, bsc_ack_s: float) -> Iterator[Probl
             )
             yield Problem(severity="warning", subject=subject, text=text)
     if neighbor.problem:
-        text = f"it cannot be reached, and {neighbor.waiting} changes wait for it: {neighbor.problem}"
+        text = f"it cannot be reached, and {neighbor.backlog}: {neighbor.problem}"
         yield Problem(severity="warning", subject=subject, text=text)
     if neighbor.silent_s is not None and neighbor.silent_s > BSC_SILENT_INTERVALS * bsc_ack_s:
         text = f"it has acknowledged nothing for {neighbor.silent_s / 3600:.0f} hours: start it, or remove it"
         yield Problem(severity="warning", subject=subject, text=text)
+
+
+def _of_psc(psc: UnreachablePsc) -> Problem:
+    text = f"this server's PSC cannot be reached, and {psc.queued:,} messages wait for it: {psc.problem}"
+    return Problem(severity="warning", subject=f"PSC {psc.machine_name}", text=text)

@@ -22,6 +22,11 @@ ServerPart = Literal["replication", "notification", "queue manager", "transport"
 _KNOWN_FIRST = Field(union_mode="left_to_right")  # else any text of a newer server
 
 
+def backlog_text(changes: int, messages: int) -> str:
+    """Say what waits for a neighbour."""
+    return f"{changes:,} changes and {messages:,} messages wait for it"
+
+
 def _known_severity(severity: str) -> str:
     """Return a severity; "error" for one that only newer servers know."""
     return severity if severity in get_args(Severity) else "error"
@@ -101,6 +106,7 @@ class NeighborSnapshot(_Part):
         silent_s: for a BSC, seconds since its last acknowledgement; None if there was none, and for PSCs.
         last_heard: when its last message came; None: not since the start.
         problem: why the last attempt to reach it failed; empty if it did not.
+        queued: messages to it, with changes or other content, that it has not acknowledged.
     """
 
     machine_name: str
@@ -112,6 +118,12 @@ class NeighborSnapshot(_Part):
     silent_s: float | None
     last_heard: datetime | None
     problem: str
+    queued: int = 0
+
+    @property
+    def backlog(self) -> str:
+        """What waits for it, for people."""
+        return backlog_text(self.waiting, self.queued)
 
     @property
     def unacknowledged(self) -> int:
@@ -317,6 +329,8 @@ class ServerSnapshot(_Part):
         events: numbers of events.
         notes: the last notes, the newest first.
         problems: what is wrong now, the worst first.
+        psc_problem: for a BSC: why the last attempt to reach its PSC failed; empty if it did not.
+        psc_queued: for a BSC: messages to its PSC that it has not acknowledged.
     """
 
     version: str
@@ -340,6 +354,8 @@ class ServerSnapshot(_Part):
     events: tuple[EventCount, ...]
     notes: tuple[NoteSnapshot, ...]
     problems: tuple[Problem, ...]
+    psc_problem: str = ""
+    psc_queued: int = 0
 
     @property
     def is_healthy(self) -> bool:

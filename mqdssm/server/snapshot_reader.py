@@ -15,7 +15,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.known_sites import KnownSites, ListedSite
 from mqdssm.server.own_objects import OwnObjects
-from mqdssm.server.problems import FolderProblems, problems_of
+from mqdssm.server.problems import FolderProblems, UnreachablePsc, problems_of
 from mqdssm.server.snapshot import (
     AcknowledgementSnapshot,
     EventCount,
@@ -81,7 +81,11 @@ class SnapshotReader:
             session.peer.casefold(): session.problem for session in sessions if session.is_initiator
         }
         partitions = tuple(map(self._partition, status.partitions))
-        neighbors = tuple(self._neighbor(neighbor, unreachable) for neighbor in status.neighbors)
+        queues = self._queues()
+        queued = {queue.name.casefold(): queue.messages for queue in queues if queue.is_outgoing}
+        neighbors = tuple(self._neighbor(neighbor, unreachable, queued) for neighbor in status.neighbors)
+        psc_key = status.psc_name.casefold()
+        psc_problem, psc_queued = unreachable.get(psc_key, ""), queued.get(psc_key, 0)
         store, is_working = self._store(), server.is_alive
         own_objects = None if self._own_objects is None else self._own_objects.snapshot()
         return ServerSnapshot(
@@ -101,7 +105,7 @@ class SnapshotReader:
             sites=tuple(map(self._site, self._known.sites())),
             own_objects=own_objects,
             sessions=sessions,
-            queues=self._queues(),
+            queues=queues,
             messages=tuple(
                 MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
                 for kind, count in sorted(server.driver.messages.seen().items())
@@ -121,7 +125,10 @@ class SnapshotReader:
                 own_objects=own_objects,
                 folder=self._folder(),
                 bsc_ack_s=settings.bsc_ack_s,
+                psc=UnreachablePsc(status.psc_name, psc_problem, psc_queued) if psc_problem else None,
             ),
+            psc_problem=psc_problem,
+            psc_queued=psc_queued,
         )
 
     def check_store(self, wait_s: float) -> None:
@@ -160,7 +167,10 @@ class SnapshotReader:
             is_new=partition.is_new,
         )
 
-    def _neighbor(self, neighbor: NeighborStatus, unreachable: dict[str, str]) -> NeighborSnapshot:
+    def _neighbor(
+        self, neighbor: NeighborStatus, unreachable: dict[str, str], queued: dict[str, int]
+    ) -> NeighborSnapshot:
+        key = neighbor.machine_name.casefold()
         last_heard = self._server.driver.messages.last_heard(neighbor.machine_name)
         return NeighborSnapshot(
             machine_name=neighbor.machine_name,
@@ -179,7 +189,8 @@ class SnapshotReader:
             ),
             silent_s=neighbor.silent_s,
             last_heard=None if last_heard is None else _moment(last_heard),
-            problem=unreachable.get(neighbor.machine_name.casefold(), ""),
+            problem=unreachable.get(key, ""),
+            queued=queued.get(key, 0),
         )
 
     def _site(self, site: ListedSite) -> SiteSnapshot:

@@ -128,7 +128,7 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
             role=role,
             site=neighbor.site_name,
             severity=_severity(neighbor),
-            about=neighbor.problem or f"{neighbor.waiting} changes wait for it",
+            about=neighbor.problem or neighbor.backlog,
         )
     if snapshot.psc_name:
         key = snapshot.psc_name.casefold()
@@ -136,7 +136,11 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
         servers.setdefault(
             key,
             _Drawn(
-                name=snapshot.psc_name, role=role, site=snapshot.site_name, severity="fine", about="our PSC"
+                name=snapshot.psc_name,
+                role=role,
+                site=snapshot.site_name,
+                severity="warning" if snapshot.psc_problem else "fine",
+                about=f"our PSC; {snapshot.psc_problem}" if snapshot.psc_problem else "our PSC",
             ),
         )
     for key, server in listed.items():
@@ -185,16 +189,19 @@ def _edges(snapshot: ServerSnapshot, places: dict[str, int]) -> Iterable[GraphEd
         about = neighbor.problem or f"{neighbor.unacknowledged} numbers are not acknowledged"
         yield GraphEdge(
             ends=(own, place),
-            label=f"{neighbor.waiting:,}",
-            title=f"{neighbor.machine_name}: {neighbor.waiting} changes wait for it; {about}",
+            label=f"{neighbor.waiting + neighbor.queued:,}",
+            title=f"{neighbor.machine_name}: {neighbor.backlog}; {about}",
             severity=_severity(neighbor),
         )
     psc = places.get(snapshot.psc_name.casefold())
     if psc is not None and psc != own:
         missing = sum(partition.missing for partition in snapshot.partitions)
+        about = f"{missing:,} of its changes are missing here"
+        if snapshot.psc_problem:
+            about += f"; {snapshot.psc_queued:,} messages wait for it; {snapshot.psc_problem}"
         yield GraphEdge(
             ends=(own, psc),
             label=f"{missing:,}",
-            title=f"{snapshot.psc_name}, our PSC: {missing} of its changes are missing here",
-            severity="fine",
+            title=f"{snapshot.psc_name}, our PSC: {about}",
+            severity="warning" if snapshot.psc_problem else "fine",
         )

@@ -87,12 +87,13 @@ def _show(output: "Output", snapshot: "ServerSnapshot", *, watch: bool) -> None:
     if snapshot.neighbors:
         output.line("")
         output.rows(
-            ("neighbour", "site", "waiting", "unacknowledged", "last heard", "problem"),
+            ("neighbour", "site", "waiting", "messages", "unacknowledged", "last heard", "problem"),
             (
                 (
                     neighbor.machine_name,
                     neighbor.site_name,
                     str(neighbor.waiting),
+                    str(neighbor.queued),
                     str(neighbor.unacknowledged),
                     f"{neighbor.last_heard:%H:%M:%S}" if neighbor.last_heard else "",
                     neighbor.problem,

@@ -5,9 +5,11 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -19,11 +21,21 @@ needs_chromium = pytest.mark.skipif(
 )
 
 
+@dataclass(frozen=True)
+class Mark:
+    """Node or line of the picture of a page: its tooltip, its severity and the texts beside it."""
+
+    title: str
+    severity: str
+    texts: tuple[str, ...] = ()
+
+
 class Page(HTMLParser):
     """The page as the browser has it after its scripts ran."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.text = text
         self.ids: list[str] = []
         self.links: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -41,6 +53,33 @@ class Page(HTMLParser):
         return sum(
             1 for one, attrs in self.tags if one == tag and kind in (attrs.get("class") or "").split(" ")
         )
+
+    def picture(self) -> tuple[list[Mark], list[Mark]]:
+        """The nodes and the lines of the picture; a line has the label of its place, if there is room."""
+        (text,) = re.findall('<svg class="picture".*?</svg>', self.text, re.DOTALL)
+        drawn = ET.fromstring(text)
+        for element in drawn.iter():
+            element.tag = element.tag.rpartition("}")[2]
+        nodes = [
+            Mark(
+                node.findtext("title", ""),
+                next(
+                    shape.attrib["class"].removeprefix("shape ")
+                    for shape in node
+                    if shape.attrib.get("class", "").startswith("shape ")
+                ),
+                tuple(part.text or "" for part in node.iter("text")),
+            )
+            for node in drawn.iter("g")
+            if node.attrib.get("class") == "node"
+        ]
+        labels = [part.text or "" for part in drawn.iter("text") if part.attrib.get("class") == "cost"]
+        paths = list(drawn.iter("path"))
+        assert len(labels) == len(paths)
+        return nodes, [
+            Mark(path.findtext("title", ""), path.attrib["class"], (label,))
+            for path, label in zip(paths, labels, strict=True)
+        ]
 
 
 def opened(url: str, folder: Path, *more: str) -> tuple[Page, str, list[str]]:

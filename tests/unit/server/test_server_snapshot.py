@@ -123,7 +123,30 @@ def test_a_neighbour_that_cannot_be_reached(enterprise):
     (queue,) = [queue for queue in reader.read().queues if queue.is_outgoing]
     assert queue.name == "psc1"
     assert queue.messages > 0
+    snapshot = reader.read()
+    (lost,) = snapshot.neighbors
+    (queue,) = [queue for queue in snapshot.queues if queue.is_outgoing]
+    assert lost.queued == queue.messages
+    assert f" changes and {lost.queued:,} messages wait for it: " in snapshot.problems[0].text
     assert queue.octets > 0
+
+
+def test_a_psc_that_its_bsc_cannot_reach(enterprise):
+    pec_with_site(enterprise)
+    assert enterprise.servers["PEC"].create_machine("BSC0", "Site0", Service.BSC).status == Hresult.MQ_OK
+    bsc = enterprise.server("BSC0", Role.BSC, "Site0", psc="PEC")
+    wait_until(lambda: bsc.driver.messages.last_heard("PEC"))
+    reader = reader_of(enterprise, "BSC0")
+    before = reader.read()
+    assert before.psc_problem == ""
+    assert all(problem.subject != "PSC PEC" for problem in before.problems)
+    enterprise.servers.pop("PEC").stop()
+    wait_until(lambda: (lost := reader.read(refresh=False)).psc_problem and lost.psc_queued)
+    snapshot = reader.read()
+    (problem,) = [problem for problem in snapshot.problems if problem.subject == "PSC PEC"]
+    assert problem.severity == "warning"
+    assert problem.text.startswith("this server's PSC cannot be reached, and ")
+    assert problem.text.endswith(snapshot.psc_problem)
 
 
 class Away(MemoryStore):

@@ -50,7 +50,7 @@ def test_the_parts_of_the_page():
     assert "The server works. Warnings: 1." in text
     assert "Own queues 12" in text
     assert "2026-11-22 20:30:00 UTC, 1 d ago" in text
-    assert "PSC1 PSC Site1 3 17 0 s ago fine" in section(snapshot, "neighbors")
+    assert "PSC1 PSC Site1 3 0 17 0 s ago fine" in section(snapshot, "neighbors")
     assert "enterprise PEC (this server) 10 1 0 fine" in section(snapshot, "partitions")
     assert "Site0 (this server's) PEC PEC , BSC0 BSC Site1 PSC1 PSC" in section(snapshot, "sites")
     assert "PSC1 out OPEN 2" in section(snapshot, "transport")
@@ -167,11 +167,14 @@ def test_the_picture_has_servers_roles_and_lag():
 
 def test_a_neighbour_with_a_problem_is_marked():
     drawing, _ = picture_of_servers(
-        snapshot_of(neighbors=(neighbor(), neighbor(machine_name="PSC2", problem="refused", waiting=1234)))
+        snapshot_of(
+            neighbors=(neighbor(), neighbor(machine_name="PSC2", problem="refused", waiting=1234, queued=56))
+        )
     )
     assert {node.label: node.severity for node in drawing.nodes}["PSC2"] == "warning"
     (line,) = [line for line in drawing.lines if line.severity == "warning"]
-    assert (line.label, line.title) == ("1,234", "PSC2: 1234 changes wait for it; refused")
+    assert line.label == "1,290"
+    assert line.title == "PSC2: 1,234 changes and 56 messages wait for it; refused"
 
 
 def test_a_bsc_is_linked_with_its_psc():
@@ -184,19 +187,25 @@ def test_a_bsc_is_linked_with_its_psc():
             KnownServer(machine_name="BSC", role=Role.BSC),
         ),
     )
-    drawing, servers = picture_of_servers(
-        snapshot_of(
-            machine_name="BSC",
-            role=Role.BSC,
-            psc_name="PSC1",
-            neighbors=(),
-            partitions=(partition(missing=7),),
-            sites=(site,),
-        )
+    snapshot = snapshot_of(
+        machine_name="BSC",
+        role=Role.BSC,
+        psc_name="PSC1",
+        neighbors=(),
+        partitions=(partition(missing=7),),
+        sites=(site,),
+        psc_queued=2,
     )
+    drawing, servers = picture_of_servers(snapshot)
     assert servers == 2
     assert [node.note[:3] for node in drawing.nodes] == ["BSC", "PEC"]
-    assert [line.label for line in drawing.lines] == ["7"]
+    assert [(line.label, line.severity) for line in drawing.lines] == [("7", "fine")]
+    lost = snapshot.model_copy(update={"psc_problem": "refused"})
+    drawing, _ = picture_of_servers(lost)
+    assert [(line.label, line.severity) for line in drawing.lines] == [("7", "warning")]
+    assert [node.severity for node in drawing.nodes] == ["fine", "warning"]
+    assert "refused" in drawing.nodes[1].title
+    assert "its PSC is PSC1 warning refused" in " ".join(" ".join(Tags(status_page(lost).text).texts).split())
 
 
 def test_of_too_many_servers_those_with_problems_are_drawn(monkeypatch):
