@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from support.replication.queue_managers import guid_of
 from support.replication.replica_pair import QUEUES, Pair, by_hand, delete, done, queue_dn
+from support.servers.sessions import options_for
 from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.main import app
 from mqdssm.directory.filters import Equal
+from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.store.ldap.replicas import DifferenceKind
 from mqdssm.testing import OpenLdapServer
 
@@ -31,6 +33,20 @@ def test_equal_replicas_have_no_differences(pair: Pair) -> None:
     assert summary["replicas"] == ["PEC", "PSC1"]
     assert summary["objects"] >= len(QUEUES) + 5
     assert summary["lag"] == 0
+
+
+@pytest.mark.spec("MC-MQDSRP 3.1.1.2")
+def test_objects_of_three_replicas_are_counted_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third server has received nothing yet."""
+    _, _, of_two = pair.compare()
+    with OpenLdapServer(durable=False, replication=True) as slapd:
+        LdapStore.open(
+            options_for(slapd), owner=Owner(machine_id=guid_of("PSC2"), machine_name="PSC2")
+        ).close()
+        monkeypatch.setitem(pair.slapds, "PSC2", slapd)
+        code, differences, of_three = pair.compare()
+    assert (code, differences, of_three["replicas"]) == (0, [], ["PEC", "PSC1", "PSC2"])
+    assert of_three["objects"] == of_three["lag"] == of_two["objects"]
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2")

@@ -5,7 +5,7 @@ a difference: its number is above the last number of that replica. Objects that 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
@@ -90,6 +90,14 @@ class _Version:
         return self.object_type is ObjectType.DELETED_OBJECT
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Objects of a partition in any replica, and those that a replica has not received yet."""
+
+    objects: set[Guid] = field(default_factory=set)
+    lagging: set[Guid] = field(default_factory=set)
+
+
 class Replica:
     """The directory of a replicating server, for reading only.
 
@@ -146,8 +154,8 @@ class ReplicaComparison:
         replicas: at least two, of different servers.
 
     Attributes:
-        objects: number of objects and tombstones that were compared.
-        lag: number of objects that a replica has not received yet.
+        objects: number of objects and tombstones that were compared, each counted once.
+        lag: number of objects and tombstones that one replica or more have not received yet.
 
     Raises:
         ConfigError: a server is named twice, or there are fewer than two.
@@ -172,8 +180,11 @@ class ReplicaComparison:
         first, *other_replicas = self._replicas
         partitions = {identifier for replica in self._replicas for identifier in replica.partitions()}
         for partition in sorted(partitions):
+            counted = _Counted()
             for other in other_replicas:
-                yield from self._partition(first, other, partition)
+                yield from self._partition(first, other, partition, counted)
+            self.objects += len(counted.objects)
+            self.lag += len(counted.lagging)
         for replica in self._replicas:
             for stored_entry in replica.unnumbered():
                 yield ReplicaDifference(
@@ -184,7 +195,9 @@ class ReplicaComparison:
                     name=stored_entry.dn,
                 )
 
-    def _partition(self, a: Replica, b: Replica, partition: Guid) -> Iterator[ReplicaDifference]:
+    def _partition(
+        self, a: Replica, b: Replica, partition: Guid, counted: _Counted
+    ) -> Iterator[ReplicaDifference]:
         states = _states(a, b, partition)  # before the objects: a replica has all numbers up to its last one
         versions: list[dict[Guid, _Version]] = []
         for replica in (a, b):
@@ -196,21 +209,22 @@ class ReplicaComparison:
                     yield _damaged(replica, partition, stored_entry)
             versions.append(by_guid)
         keys = versions[0].keys() | versions[1].keys()
-        self.objects += len(keys)
+        counted.objects.update(keys)
         suspects = []
         for key in sorted(keys):
             verdict = _judge((versions[0].get(key), versions[1].get(key)), states)
             if verdict is _LAG:
-                self.lag += 1
+                counted.lagging.add(key)
             elif verdict is not None:
                 suspects.append(key)
         for some in split_into_batches(suspects, READ_AGAIN_TOGETHER):
-            yield from self._read_again(a, b, partition, some)
+            yield from self._read_again((a, b), partition, some, counted)
 
     def _read_again(
-        self, a: Replica, b: Replica, partition: Guid, keys: Sequence[Guid]
+        self, pair: tuple[Replica, Replica], partition: Guid, keys: Sequence[Guid], counted: _Counted
     ) -> Iterator[ReplicaDifference]:
         """Read objects that differ a second time, as servers keep working meanwhile."""
+        a, b = pair
         states = _states(a, b, partition)
         entries: list[dict[Guid, StoredEntry]] = []
         for replica in (a, b):
@@ -224,13 +238,13 @@ class ReplicaComparison:
                     )
             entries.append(newest)
         for key in keys:
-            pair = (entries[0].get(key), entries[1].get(key))
-            versions = (_version(pair[0]), _version(pair[1]))
+            stored = (entries[0].get(key), entries[1].get(key))
+            versions = (_version(stored[0]), _version(stored[1]))
             verdict = _judge(versions, states)
             if verdict is _LAG:
-                self.lag += 1
+                counted.lagging.add(key)
             elif verdict is not None:
-                yield _difference(verdict, (a.name, b.name), pair, partition)
+                yield _difference(verdict, (a.name, b.name), stored, partition)
 
 
 _LAG: Final = "lag"
