@@ -122,7 +122,7 @@ class NeighborSnapshot(_Part):
 
     @property
     def backlog(self) -> str:
-        """What waits for it, for people."""
+        """Changes and messages that wait for it, as text."""
         return backlog_text(self.waiting, self.queued)
 
     @property

@@ -110,12 +110,7 @@ class SnapshotReader:
                 MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
                 for kind, count in sorted(server.driver.messages.seen().items())
             ),
-            events=(
-                *_events("replication", server.driver.counts),
-                *_events("notification", None if self._own_objects is None else self._own_objects.counts),
-                *_events("queue manager", server.queue_manager.counts),
-                *_events("transport", self._transport_counts),
-            ),
+            events=self._all_events(),
             notes=self._notes(),
             problems=problems_of(
                 is_working=is_working,
@@ -138,6 +133,14 @@ class SnapshotReader:
             wait_s: how long to wait for the answer; `read` then has what is known.
         """
         self._server.store.check(wait_s)
+
+    def _all_events(self) -> tuple[EventCount, ...]:
+        return (
+            *_events("replication", self._server.driver.counts),
+            *_events("notification", None if self._own_objects is None else self._own_objects.counts),
+            *_events("queue manager", self._server.queue_manager.counts),
+            *_events("transport", self._transport_counts),
+        )
 
     def _queues(self) -> tuple[QueueSnapshot, ...]:
         return tuple(

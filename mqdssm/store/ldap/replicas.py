@@ -92,7 +92,7 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Objects of a partition in any replica, and those that a replica has not received yet."""
+    """Objects of a partition, and those that a replica has not received yet."""
 
     objects: set[Guid] = field(default_factory=set)
     lagging: set[Guid] = field(default_factory=set)
