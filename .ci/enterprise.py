@@ -13,9 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, Thread
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -25,35 +23,17 @@ from support.servers.enterprise import (  # noqa: E402  found by the path above
     NETWORK,
     PORT,
     EnterpriseProcesses,
-    Member,
     wait_for,
 )
 from support.servers.namespaces import Lan, why_not  # noqa: E402
-
-from mqdssm.errors import DirectoryError  # noqa: E402
-from mqdssm.model.elements import Queue  # noqa: E402
-from mqdssm.server.control_client import ControlClient  # noqa: E402
+from support.servers.queue_load import (  # noqa: E402
+    LoadedServer,
+    Outcomes,
+    create_queues,
+    exit_code,
+)
 
 SETTLE_S = 1_200.0
-CONNECTIONS = 4
-"""Clients of each server."""
-
-
-@dataclass
-class Outcomes:
-    """Numbers of changes of the clients of one server, and the last problem."""
-
-    created: int = 0
-    failed: int = 0
-    problem: str = ""
-    lock: Lock = field(default_factory=Lock)
-
-    def add(self, problem: str = "") -> None:
-        """Count one change, which had a problem or none."""
-        with self.lock:
-            self.created += not problem
-            self.failed += bool(problem)
-            self.problem = problem or self.problem
 
 
 def processor_seconds(servers: EnterpriseProcesses) -> dict[str, float]:
@@ -74,53 +54,23 @@ def processor_seconds(servers: EnterpriseProcesses) -> dict[str, float]:
     return {name: of_tree(pid) / ticks for name, pid in running.items()}
 
 
-def create(server: Member, machine: str, numbers: range, outcomes: Outcomes) -> None:
-    """Create queues through a server; the client goes on after a refusal."""
-    with ControlClient(server.socket) as client:
-        for at in numbers:
-            try:
-                client.create(Queue(pathname=f"{machine}\\{server.host}-{at}", label=f"Orders {at}"))
-            except DirectoryError as error:
-                outcomes.add(f"{type(error).__name__}: {error}")
-            else:
-                outcomes.add()
-
-
-def exit_code(outcomes: dict[str, Outcomes]) -> int:
-    """Return 0 if the clients of each server have created objects, and no change failed."""
-    return 0 if all(outcome.created and not outcome.failed for outcome in outcomes.values()) else 1
-
-
 def load(servers: EnterpriseProcesses, objects: int) -> dict[str, Outcomes]:
     """Create the objects at all servers, and print the progress."""
-    members = servers.members
-    outcomes = {name: Outcomes() for name in members}
-    each = objects // (len(members) * CONNECTIONS)
-    threads = [
-        Thread(
-            target=create,
-            args=(
-                member,
-                servers.psc_of(member.place.site).name,
-                range(each * part, each * (part + 1)),
-                outcomes[name],
-            ),
-        )
-        for name, member in members.items()
-        for part in range(CONNECTIONS)
-    ]
     begin = time.monotonic()
-    for thread in threads:
-        thread.start()
-    worst = 0
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(1)
-        lag = servers.lag()
-        worst = max(worst, lag)
-        created = sum(outcome.created for outcome in outcomes.values())
-        print(f"{time.monotonic() - begin:6.0f} s  {created:7,d} created  lag {lag:6,d} changes", flush=True)
+    lags = [0]
+
+    def tell(created: int) -> None:
+        lags.append(servers.lag())
+        seconds = time.monotonic() - begin
+        print(f"{seconds:6.0f} s  {created:7,d} created  lag {lags[-1]:6,d} changes", flush=True)
+
+    loaded = [
+        LoadedServer(member.host, servers.psc_of(member.place.site).name, member.socket)
+        for member in servers.members.values()
+    ]
+    outcomes = create_queues(loaded, objects, tell)
     seconds, created = time.monotonic() - begin, sum(outcome.created for outcome in outcomes.values())
-    print(f"largest lag: {worst:,} changes")
+    print(f"largest lag: {max(lags):,} changes")
     print(f"{created:,} objects created in {seconds:.0f} s: {created / seconds:.0f} changes a second")
     return outcomes
 

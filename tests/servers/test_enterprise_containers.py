@@ -4,11 +4,13 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
 from support.project.source_tree import ROOT
+from support.servers import queue_load
 from support.servers.container_engine import (
     compose,
     engine,
@@ -29,7 +31,10 @@ pytestmark = [
 ]
 
 COMPOSE: Final = ROOT / "docker" / "enterprise.yaml"
-SERVERS: Final = ("pec01", "psc01", "psc02", "bsc01", "bsc02")
+OWNERS: Final = {"pec01": "pec01", "psc01": "psc01", "psc02": "psc02", "bsc01": "psc01", "bsc02": "psc02"}
+"""The server that owns the partition of each server's site."""
+SERVERS: Final = tuple(OWNERS)
+OBJECTS: Final = 400
 CONVERGE_S: Final = 180
 PARTITIONS: Final = 4
 """That of the enterprise, and those of three sites."""
@@ -97,17 +102,26 @@ class Enterprise:
 
     def compare(self) -> dict[str, Any]:
         """Compare the replicas object by object; the summary of the command."""
-        places = {name: f"/servers/{name}" for name in SERVERS}
-        volumes = {f"{self.project}_{name}": {"bind": place, "mode": "rw"} for name, place in places.items()}
         urls = [
-            f"ldapi://{quote(f'{place}/server/directory/run/ldapi', safe='')}" for place in places.values()
+            f"ldapi://{quote(f'/servers/{name}/server/directory/run/ldapi', safe='')}" for name in SERVERS
         ]
-        status, output = run_once(
-            self._engine, self._image, "compare-replicas", *urls, "-o", "json", volumes=volumes
-        )
-        assert status == 0, output
+        output = self._run_beside("compare-replicas", *urls, "-o", "json")
         summary: dict[str, Any] = json.loads(output.splitlines()[-1])
         return summary
+
+    def load(self, objects: int) -> list[dict[str, Any]]:
+        """Create queues at all servers, as `make enterprise` does; the outcomes of each server."""
+        loaded = [f"{name}={owner}=/servers/{name}/server/control.sock" for name, owner in OWNERS.items()]
+        program = ["python", "-c", Path(queue_load.__file__).read_text(encoding="utf-8")]
+        output = self._run_beside(str(objects), *loaded, entrypoint=["tini", "--", *program])
+        return [json.loads(line) for line in output.splitlines()]
+
+    def _run_beside(self, *command: str, **options: Any) -> str:
+        """Run a command in a container of its own, which has the folders of all servers; its output."""
+        volumes = {f"{self.project}_{name}": {"bind": f"/servers/{name}", "mode": "rw"} for name in SERVERS}
+        status, output = run_once(self._engine, self._image, *command, volumes=volumes, **options)
+        assert status == 0, output
+        return output
 
     def stop(self) -> None:
         compose(COMPOSE, self.project, ("down", "-v", "-t", "5"))
@@ -144,7 +158,13 @@ def test_five_containers_are_an_enterprise(enterprise: Enterprise) -> None:
     wait_until(lambda: enterprise.is_ready("psc01"))
     enterprise.run("psc01", "create", "queue", r"Pathname=pec01\from-psc01")
     enterprise.converge(made + 4)
-    assert enterprise.compare().items() >= {"differences": 0, "lag": 0}.items()
+    before = enterprise.compare()
+    assert before.items() >= {"differences": 0, "lag": 0}.items()
+    for outcome in enterprise.load(OBJECTS):
+        assert (outcome["created"], outcome["failed"]) == (OBJECTS // len(SERVERS), 0), outcome
+    enterprise.converge(made + 4 + OBJECTS)
+    after = enterprise.compare()
+    assert after.items() >= {"differences": 0, "lag": 0, "objects": before["objects"] + OBJECTS}.items()
     for name in SERVERS:
         words = read_log(enterprise.container(name))
         assert "Traceback" not in words
