@@ -1,5 +1,6 @@
 """Directory servers as processes on a bad network: each acknowledged change is at each server, once."""
 
+import math
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -68,31 +70,50 @@ def test_a_pec_and_a_psc_on_a_bad_network(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
-@pytest.mark.timeout(3600)
-def test_five_servers_on_a_bad_network_that_are_killed_in_turn(tmp_path):
+@pytest.mark.timeout(14_400)
+@pytest.mark.parametrize(
+    ("times", "each", "pause_s", "creating", "objects"),
+    [pytest.param(1, 2, 0.1, 0.5, 500, id="small"), pytest.param(20, 4, 0, 0.9, 20_000, id="large")],
+)
+def test_five_servers_on_a_bad_network_that_are_killed_in_turn(
+    tmp_path, times, each, pause_s, creating, objects
+):
     """Loss by iptables; delay, reordering and a cut of five seconds by the tests."""
     if shutil.which("iptables") is None:
         pytest.skip("iptables is not installed")
     with bad_network(tmp_path, settings=QUICK) as (servers, lan, relay):
-        crew = Crew(servers, 2, 0.1)
-        crew.work(200)
+        crew = Crew(servers, each, pause_s, creating=creating)
+        work = partial(_work_and_tell, crew, seconds=600 * math.sqrt(times))
+        work(200 * times)
         lose(lan, 0.1)
-        crew.work(300)
+        work(300 * times)
         relay.delay_s, relay.jitter_s = 0.02, 0.1
-        crew.work(300, 600)
+        work(300 * times)
         for host in lan.hosts:
             relay.cut = frozenset({host})
             time.sleep(5)
         relay.cut = frozenset()
-        crew.work(100, 600)
+        work(100 * times)
         for name in servers.members:
             servers.end(name, signal.SIGKILL)
             time.sleep(2)
             servers.start(name)
-            crew.work(50, 600)
+            work(50 * times)
         lose(lan, 0)
         assert relay.overtaken
+        begin = time.monotonic()
         check_whole(servers, crew)
+        assert crew.created >= objects
+        seconds = time.monotonic() - begin
+        print(f"{crew.acknowledged:,} changes, {crew.created:,} objects: equal in {seconds:.0f} s")  # noqa: T201
+
+
+def _work_and_tell(crew: Crew, changes: int, *, seconds: float) -> None:
+    """Wait for changes, and print how long they took."""
+    begin = time.monotonic()
+    crew.work(changes, seconds)
+    passed = time.monotonic() - begin
+    print(f"{changes:,} changes in {passed:.0f} s: {changes / passed:.1f} a second")  # noqa: T201
 
 
 @pytest.mark.soak

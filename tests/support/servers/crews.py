@@ -30,6 +30,7 @@ class Crew:
         at: the servers; none: all.
         owners: servers whose queues are changed; none: those of all PSCs and the PEC.
         letter: in the names of clients, and so of their queues: two crews at one server differ in it.
+        creating: share of the changes that create a queue.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Crew:
         at: Sequence[str] = (),
         owners: Sequence[str] = (),
         letter: str = "c",
+        creating: float = 0.5,
     ) -> None:
         everybody = {servers.psc_of(member.place.site).name for member in servers.members.values()}
         self.clients = [
@@ -49,6 +51,7 @@ class Crew:
                 servers.members[name],
                 sorted(owners or everybody),
                 pause_s=pause_s,
+                creating=creating,
             )
             for name in at or servers.members
             for number in range(each)
@@ -59,6 +62,11 @@ class Crew:
     @property
     def acknowledged(self) -> int:
         return sum(client.acknowledged for client in self.clients)
+
+    @property
+    def created(self) -> int:
+        """Number of queues that were created, of which some may be deleted."""
+        return sum(len(client.queues) for client in self.clients)
 
     def work(self, changes: int, seconds: float = 120) -> None:
         """Wait until so many further changes were acknowledged."""

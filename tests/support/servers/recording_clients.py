@@ -43,6 +43,7 @@ class RecordingClient:
         pause_s: between two changes.
         changes_max: changes that it makes.
         patience_s: how long it requests one change.
+        creating: share of its changes that create a queue; of the others 40 % delete one, 60 % change one.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class RecordingClient:
         pause_s: float = 0.0,
         changes_max: int | None = None,
         patience_s: float = PATIENCE_S,
+        creating: float = 0.5,
     ) -> None:
         self.name: Final = name
         self.queues: dict[UUID, KnownQueue] = {}
@@ -61,6 +63,7 @@ class RecordingClient:
         self.failure: BaseException | None = None
         self._socket, self._url, self._machines = server.socket, server.ldapi_url, tuple(machines)
         self._pause_s, self._changes_max, self._patience_s = pause_s, changes_max, patience_s
+        self._changing = 1 - creating
         self._random = random.Random(name)
         self._stopping = threading.Event()
         self._client: ControlClient | None = None
@@ -91,9 +94,9 @@ class RecordingClient:
     def _change_something(self) -> None:
         present = [identifier for identifier, queue in self.queues.items() if queue.label is not None]
         chosen, chance = self._random.choice(present) if present else None, self._random.random()
-        if chosen is None or chance > 0.5 or not self._has_come(chosen):
+        if chosen is None or chance > self._changing or not self._has_come(chosen):
             self._create()
-        elif chance < 0.2:
+        elif chance < 0.4 * self._changing:
             self._delete(chosen)
         else:
             self._write(chosen)
