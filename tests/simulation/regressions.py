@@ -90,5 +90,6 @@ REGRESSIONS = {
     921_794: "a full synchronization that began anew asked a PSC with less: a deleted link came back",
     923_935: "no defect of a server: a hostile PSC named itself anew, and kept the PEC from purging",
     924_308: "no defect of a server: a new BSC knew only a former PEC, which was removed",
+    925_168: "a late first reply began a full synchronization: a deleted network came back",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

@@ -401,6 +401,25 @@ def test_missed_changes_that_come_after_all_need_no_full_synchronization() -> No
 
 
 @pytest.mark.spec("MC-MQDSRP 3.3.7.5")
+@pytest.mark.parametrize("complete", [CompleteSync0.SOON, CompleteSync0.NOW])
+def test_a_late_first_reply_begins_no_full_synchronization_if_the_missed_changes_came(complete) -> None:
+    """Decision R207 (seed 925168): a deletion came after all; the reply is older, and has the object."""
+    server = Lone()
+    server.answered(numbered(1))
+    server.got(purged_up_to(3))
+    properties = ((Propid.D_OBJTYPE, int(ObjectType.CN)), (Propid.D_SCOPE, int(Scope.ENTERPRISE)))
+    deletion = numbered(4, name="cn1", command=Command.DELETE, properties=properties)
+    server.told(numbered(2), numbered(3), deletion)
+    reply = (numbered(1), numbered(2))
+    actions = server.answered(*reply, complete_sync0=complete, purged_seq_number=number(3))
+    partition = server.partition()
+    assert (partition.purge_state, partition.last) == (PurgeState.NORMAL, 4)
+    assert (server.has("cn1"), server.has("cn3") is None) == (None, False)
+    (asked,) = sends(actions)
+    assert (asked.message.is_sync0, asked.message.from_seq_number) == (False, 4)
+
+
+@pytest.mark.spec("MC-MQDSRP 3.3.7.5")
 def test_a_reply_of_who_has_purged_less_begins_no_full_synchronization() -> None:
     server = Lone()
     server.answered(numbered(1))

@@ -111,7 +111,13 @@ def _record_first_source(partition: Partition, message: SyncReplyMessage, sender
 
 
 def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
-    """Return True if a reply is the first one of a full synchronization to begin."""
+    """Return True if a reply is the first one of a full synchronization to begin.
+
+    A reply does not begin one if all that its sender had purged came here after all: our copy may be newer
+    than the reply, which would bring deleted objects back (decision R207).
+    """
+    if message.purged_seq_number <= partition.last:
+        return False
     purged = partition.purged_elsewhere
     is_first = message.complete_sync0 is not CompleteSync0.NONE and message.from_seq_number == MIN
     is_due = purged is not None and purged <= message.purged_seq_number
