@@ -64,7 +64,9 @@ class _Told(logging.Handler):
 
     def tell_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:
-            _warn(f"{self.count - SHOWN_WARNINGS} more (MQDSSM_LOG_FILE keeps them all)")
+            rest = self.count - SHOWN_WARNINGS
+            hidden = f"{rest} more warnings are" if rest > 1 else "1 more warning is"
+            _warn(f"{hidden} not shown; with MQDSSM_LOG_FILE=FILE they are all in FILE")
 
 
 class _RedactingFormatter(logging.Formatter):

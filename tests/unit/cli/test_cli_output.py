@@ -214,7 +214,9 @@ def test_warnings_are_told_but_not_by_the_thousand(monkeypatch):
     lines = stream.getvalue().splitlines()
     assert lines[0] == r"warning: no 0\n"
     assert len(lines) == logs.SHOWN_WARNINGS + 1
-    assert lines[-1] == "warning: 7 more (MQDSSM_LOG_FILE keeps them all)"
+    assert (
+        lines[-1] == "warning: 7 more warnings are not shown; with MQDSSM_LOG_FILE=FILE they are all in FILE"
+    )
     kept = "\n".join(logs.kept_lines())
     assert "INFO mqdssm.test quiet" in kept
     assert "WARNING mqdssm.test no 11" in kept
