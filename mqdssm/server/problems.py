@@ -16,6 +16,8 @@ from mqdssm.server.snapshot import (
 
 BSC_SILENT_INTERVALS: Final = 2
 """Intervals of acknowledgements after which a silent BSC is a problem: a single message may get lost."""
+PSC_SILENT_INTERVALS: Final = 3
+"""Intervals of headers after which a BSC's silent PSC is a problem."""
 _RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "info": 2}
 
 

@@ -329,7 +329,8 @@ class ServerSnapshot(_Part):
         events: numbers of events.
         notes: the last notes, the newest first.
         problems: what is wrong now, the worst first.
-        psc_problem: for a BSC: why the last attempt to reach its PSC failed; empty if it did not.
+        psc_problem: for a BSC: why the last attempt to reach its PSC failed, or how long the PSC has been
+            silent; empty if neither.
         psc_queued: for a BSC: messages to its PSC that it has not acknowledged.
     """
 

@@ -15,7 +15,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.known_sites import KnownSites, ListedSite
 from mqdssm.server.own_objects import OwnObjects
-from mqdssm.server.problems import FolderProblems, UnreachablePsc, problems_of
+from mqdssm.server.problems import PSC_SILENT_INTERVALS, FolderProblems, UnreachablePsc, problems_of
 from mqdssm.server.snapshot import (
     AcknowledgementSnapshot,
     EventCount,
@@ -85,7 +85,8 @@ class SnapshotReader:
         queued = {queue.name.casefold(): queue.messages for queue in queues if queue.is_outgoing}
         neighbors = tuple(self._neighbor(neighbor, unreachable, queued) for neighbor in status.neighbors)
         psc_key = status.psc_name.casefold()
-        psc_problem, psc_queued = unreachable.get(psc_key, ""), queued.get(psc_key, 0)
+        psc_problem = unreachable.get(psc_key) or self._silence_of(status.psc_name)
+        psc_queued = queued.get(psc_key, 0)
         store, is_working = self._store(), server.is_alive
         own_objects = None if self._own_objects is None else self._own_objects.snapshot()
         return ServerSnapshot(
@@ -125,6 +126,18 @@ class SnapshotReader:
             psc_problem=psc_problem,
             psc_queued=psc_queued,
         )
+
+    def _silence_of(self, psc_name: str) -> str:
+        """Return for how long a BSC's PSC has been silent; an empty text if not for long.
+
+        A BSC without clients sends its PSC almost nothing, and so would not notice that it is gone.
+        """
+        if not psc_name:
+            return ""
+        last_heard = self._server.driver.messages.last_heard(psc_name) or 0.0
+        silent_s = self._clock() - max(last_heard, self._started_at.timestamp())
+        is_too_long = silent_s > PSC_SILENT_INTERVALS * self._server.settings.header_s
+        return f"it has sent nothing for {silent_s / 60:.0f} minutes" if is_too_long else ""
 
     def check_store(self, wait_s: float) -> None:
         """Ask the directory if it answers, if no recent answer says so.

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -23,7 +23,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.known_sites import REFRESH_S, RETRY_S, SITES_AT_ONCE, KnownSites
-from mqdssm.server.problems import NO_FOLDER_PROBLEMS, FolderProblems, problems_of
+from mqdssm.server.problems import NO_FOLDER_PROBLEMS, PSC_SILENT_INTERVALS, FolderProblems, problems_of
 from mqdssm.server.snapshot import KnownServer, OwnObjectsSnapshot, ServerSnapshot, StoreSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.testing.memory_store.store import MemoryStore
@@ -36,10 +36,10 @@ def enterprise(tmp_path) -> Iterator[Enterprise]:
     made.close()
 
 
-def reader_of(enterprise: Enterprise, name: str) -> SnapshotReader:
+def reader_of(enterprise: Enterprise, name: str, *, clock: Callable[[], float] = time.time) -> SnapshotReader:
     network = enterprise.network.networks[name]
     server = enterprise.servers[name].server
-    return SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts)
+    return SnapshotReader(server, sessions=network.sessions, transport_counts=network.counts, clock=clock)
 
 
 def test_snapshots_of_two_servers_over_tcp(enterprise):
@@ -147,6 +147,24 @@ def test_a_psc_that_its_bsc_cannot_reach(enterprise):
     assert problem.severity == "warning"
     assert problem.text.startswith("this server's PSC cannot be reached, and ")
     assert problem.text.endswith(snapshot.psc_problem)
+
+
+def test_a_psc_that_has_been_silent_for_three_intervals_of_headers(enterprise):
+    """A BSC has no message for it, and so would not notice that it is gone."""
+    pec_with_site(enterprise)
+    assert enterprise.servers["PEC"].create_machine("BSC0", "Site0", Service.BSC).status == Hresult.MQ_OK
+    bsc = enterprise.server("BSC0", Role.BSC, "Site0", psc="PEC")
+    wait_until(lambda: bsc.driver.messages.last_heard("PEC"))
+    header_s = bsc.server.settings.header_s
+    late_s = 0.0
+    reader = reader_of(enterprise, "BSC0", clock=lambda: time.time() + late_s)
+    late_s = PSC_SILENT_INTERVALS * header_s - 60
+    assert reader.read().psc_problem == ""
+    late_s = PSC_SILENT_INTERVALS * header_s + 60
+    snapshot = reader.read()
+    assert snapshot.psc_problem.startswith("it has sent nothing for ")
+    assert any(snapshot.psc_problem in problem.text for problem in snapshot.problems)
+    assert reader_of(enterprise, "PEC", clock=lambda: time.time() + late_s).read().psc_problem == ""
 
 
 class Away(MemoryStore):
