@@ -70,7 +70,7 @@ def _json_escape(match: re.Match[str]) -> str:
 REMOVED: Final = "***"
 
 _WORDS: Final = (
-    r"(?<![a-z])pass|pass(?:word|wd|phrase)|pwd|secret|token|credentials?|signature|(?<![a-z])sig|azure\.sas"
+    r"(?<![a-z])pass|pass(?:word|wd|phrase)|pwd|secret|token|credentials?|(?<![a-z])creds?|signature|(?<![a-z])sig|azure\.sas"
     r"|(?:access|account|api|auth|encryption|private|sas|shared|storage)[._-]?key"
 )
 _LOOK_ALIKES: Final = (
@@ -78,9 +78,17 @@ _LOOK_ALIKES: Final = (
 )
 _SECRET_SETTING: Final = re.compile(rf"(?i){_LOOK_ALIKES}[\w.\-]*(?:{_WORDS})(?:[._\-][\w.\-]+)?")
 _NAME: Final = r"(?<![\w.\-])([\w.\-]++)"
-_VALUE: Final = re.compile(r"(?!\*\*\*)(\"[^\"]*\"|'[^']*'|[^\s\"',;]+(?:[,;](?![\s\w]*=)[^\s\"',;]+)*)")
+_VALUE: Final = re.compile(
+    r"(?!\*\*\*)("
+    r"\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'"
+    r"|\{(?:[^{}]++|\}\})*+\}"  # as ODBC quotes
+    r"|[^\s\"',;{]+(?: [^\s\"',;=]+){1,6}(?=;)"  # with blanks, in a connection string
+    r"|[^\s\"',;]+(?:[,;](?![\s\w]*=)[^\s\"',;]+)*)"
+)
 _EQUALS: Final = re.compile(rf"{_NAME}[\"']?\s*=\s*(?!=)")
 _COLON: Final = re.compile(rf"{_NAME}[\"']?\s*:\s*")
+_SPARK: Final = re.compile(r"(?<![\w.\-])(spark\.[\w.\-]++)(?:[\"']?\s*[:,]\s*|[ \t]+(?=\S+$))", re.MULTILINE)
+"""Settings of Spark as ``name: value``, as a pair of Scala, and as a line of spark-defaults.conf."""
 _JSON: Final = re.compile(rf"[\"']{_NAME}[\"']\s*:\s*")
 _USER_INFO: Final = re.compile(
     r"(?i)((?:\b|(?<=[a-z0-9+.:-]{40}))[a-z][a-z0-9+.:-]{0,40}://)(?:[^/\s:@\"'<>]*:(?!\d+(?:[/?\s]|$))[^\s\"'<>]*@|[^/\s@\"'<>]*@)"
@@ -92,7 +100,12 @@ _WITHOUT_USER_INFO: Final = (
 )
 """Text in which user information ends with the last at sign, and the pattern of user information there."""
 _AUTHORIZATION: Final = re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:[a-z]+\s+)?[^\s\"']+")
-_BEARER: Final = re.compile(r"(?i)(\bbearer\s+)[\w.~+/=\-]{12,}")
+_BEARER: Final = re.compile(
+    r"(?i)(\bbearer\s+)(?:[\w.~+/=\-]{12,}|(?=[\w~+/=\-.]*(?:\d|\.\w))[\w.~+/=\-]{4,})"
+)
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)", re.DOTALL
+)
 
 
 def is_secret_setting(name: str) -> bool:
@@ -111,7 +124,8 @@ def redact(text: str) -> str:
     """
     for unbroken, user_info in _WITHOUT_USER_INFO:
         text = unbroken.sub(partial(_without_user_info, user_info), text)
-    for settings in (_EQUALS, _JSON):
+    text = _PRIVATE_KEY.sub(REMOVED, text)
+    for settings in (_EQUALS, _JSON, _SPARK):
         text = _without_values(settings, text)
     for token in (_AUTHORIZATION, _BEARER):
         text = token.sub(rf"\1{REMOVED}", text)

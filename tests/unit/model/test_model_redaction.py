@@ -25,6 +25,16 @@ SECRETS = (
     "MQDSSM_PASSWORD={}",
     "https://db/?user=a&password={}&ssl=true",
     "spark.hadoop.fs.azure.sas.container.account.blob.core.windows.net={}",
+    "UID=sa;PWD={} y;Database=mqis",
+    "UID=sa;PWD={{a;b {}}};Database=mqis",
+    '{{"pwd":"a\\"b{}"}}',
+    "Bearer a.{}",
+    "spark.hadoop.fs.azure.account.oauth2.client.secret: {}",
+    "(spark.hadoop.fs.s3a.secret.key,{})",
+    "spark.executor.memory 4g\nspark.hadoop.fs.s3a.secret.key {}\nspark.app.name x",
+    "spark.hadoop.my.creds={}",
+    "ssl.private.key=-----BEGIN RSA PRIVATE KEY-----\nMIIE{}\n-----END RSA PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nMIIE\n{}",
     "wasbs://account.blob.core.windows.net/container?sv=2022-11-02&sig={}&se=2030",
 )
 
@@ -64,7 +74,18 @@ def cpu_s(text: str) -> float:
 @pytest.mark.parametrize("end", ["", "@", "<@", ">@", "=x"])
 @pytest.mark.parametrize(
     "piece",
-    ["ldap://a:b", "ldap://", "//a:", "a.b", "a://1:", "password.", "s3a.access.key", "jdbc:oracle:x:a"],
+    [
+        *("ldap://a:b", "ldap://", "//a:", "a.b", "a://1:", "password.", "s3a.access.key", "jdbc:oracle:x:a"),
+        *(
+            "pwd={",
+            "pwd=a ",
+            "spark.secret ",
+            "spark.secret,",
+            "-----BEGIN PRIVATE KEY-----",
+            "bearer a",
+            'pwd="\\',
+        ),
+    ],
 )
 def test_a_long_text_takes_no_quadratic_time(piece: str, end: str) -> None:
     """Ten times the text took a hundred times as long: an error of a server stopped the program."""
@@ -99,6 +120,8 @@ def test_a_password_of_an_address_with_signs_of_addresses(password: str) -> None
         "key=value, keys = 3, monkey=banana",
         "spark.executor.memory=4g",
         "spark.kubernetes.executor.secretKeyRef.MQDSSM_PASSWORD=ldap-reader:password",
+        "spark.hadoop.fs.s3a.secret.key is not set",
+        "spark.sql.shuffle.partitions 4",
         "Basic authentication and bearer tokens are refused",
         "(objectClass=mSMQQueue)",
         "passage=narrow",
@@ -127,3 +150,19 @@ def test_what_is_given_away_is_read_more_strictly() -> None:
 )
 def test_names_of_settings(name: str, is_secret: bool) -> None:
     assert is_secret_setting(name) is is_secret
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("UID=sa;PWD=x y;Database=mqis", "UID=sa;PWD=***;Database=mqis"),
+        ("UID=sa;PWD={a;b c};Database=mqis", "UID=sa;PWD=***;Database=mqis"),
+        ('{"pwd": "a\\"bcd", "x": 1}', '{"pwd": ***, "x": 1}'),
+        ("Bearer eyJabc.def is refused", "Bearer *** is refused"),
+        ("Bearer short1 is refused", "Bearer *** is refused"),
+        ("bearer tokens.", "bearer tokens."),
+        ("(spark.hadoop.fs.s3a.secret.key,XYZ)", "(spark.hadoop.fs.s3a.secret.key,***"),
+    ],
+)
+def test_the_rest_of_a_text_with_a_secret(text: str, shown: str) -> None:
+    assert redact(text) == shown
