@@ -34,5 +34,5 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.xref_missing",  # files outside docs/ are linked for readers of the source tree
-    "ref.python",  # several modules have a Control or a type: such a name stays unlinked
+    "ref.python",  # several modules have a type of one name: it stays unlinked
 ]

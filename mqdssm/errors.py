@@ -230,7 +230,7 @@ class OutcomeUnknown(DirectoryNotConnected):
 
 
 def why_no_folder(error: OSError) -> str:
-    """Why a folder that was named cannot be used, and what to do."""
+    """Return the reason why a named folder cannot be used, and the remedy."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         return "a file is there: name a folder"
     why = error.strerror or str(error)

@@ -124,6 +124,8 @@ def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
             _print_item(document, output)
     frames = f", {capture.unreadable_frames} unreadable frames" if capture.unreadable_frames else ""
     output.note(f"{capture.sessions} sessions, {packets} packets, {problems} problems{frames}")
+    if not capture.sessions:
+        output.note(f"nothing of TCP port {port} is in the capture: name another one with --port")
     return exits.ExitCode.FINDINGS if problems else exits.ExitCode.FINE
 
 

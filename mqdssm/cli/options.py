@@ -201,7 +201,7 @@ class GivenOptions:
         _option(
             "--engine",
             "local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
-            "names it, or for millions of objects to validate; else local.",
+            "names it (validate: also for millions of objects); else local.",
             panel=_ENGINE,
         ),
     ] = EngineName.AUTO

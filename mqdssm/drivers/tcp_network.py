@@ -230,7 +230,10 @@ class TcpNetwork:
             queue_manager.close()
             host, port = self.address
             reason = getattr(error, "strerror", None) or error
-            raise TransportError(f"cannot listen on {host}:{port}: {reason}") from error
+            raise TransportError(
+                f"cannot listen on {host}:{port}: {reason}: name another address (--listen, or listen in "
+                "server.toml)"
+            ) from error
         except BaseException:
             queue_manager.close()
             raise

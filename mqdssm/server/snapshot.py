@@ -24,7 +24,8 @@ _KNOWN_FIRST = Field(union_mode="left_to_right")  # else any text of a newer ser
 
 def backlog_text(changes: int, messages: int) -> str:
     """Say what waits for a neighbour."""
-    return f"{changes:,} changes and {messages:,} messages wait for it"
+    parts = [f"{changes:,} changes"] * bool(changes) + [f"{messages:,} messages"] * bool(messages)
+    return f"{' and '.join(parts or ['0 messages'])} wait for it"
 
 
 def _known_severity(severity: str) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable
@@ -154,6 +155,10 @@ class ServerFolder(ServerFiles):
             make_certificates(self.path / "tls")
             if self.password_file.exists():
                 check_own(self.password_file)
+                if self.password_file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+                    raise ConfigError(
+                        f"{self.password_file} can be read by others: chmod 600 it, or remove it"
+                    )
             else:
                 write_private(self.password_file, secrets.token_urlsafe(PASSWORD_BYTES).encode())
             return self.password_file.read_text(encoding="utf-8").strip("\n")

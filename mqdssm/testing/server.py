@@ -122,7 +122,8 @@ class LocalServer(LdapServer, Generic[F]):
 
         Args:
             folder: kept folder; None takes a temporary one, deleted at the end.
-            restart: start the program again when it dies by a signal (not after `kill` and `stop`).
+            restart: start the program again when it dies by a signal or ends with status 0 (not after `kill`
+                and `stop`).
         """
         self._temporary = folder is None
         self._folder = folder

@@ -122,7 +122,9 @@ class Supervisor:
             self._read(process.stdout)
             process.stdout.close()
         self._process, self._exit = None, status
-        if self._is_wanted and self._restart and status < 0:
+        if (
+            self._is_wanted and self._restart and status <= 0
+        ):  # a positive one is an error of its configuration
             self._start_again(status)
 
     def _start_again(self, status: int) -> None:
@@ -133,7 +135,8 @@ class Supervisor:
             self._is_wanted = False
             return
         self._restarts.append(now)
-        self._log += f"supervisor: ended by signal {-status}, started again\n".encode()
+        why = f"by signal {-status}" if status else "in good order, unasked"
+        self._log += f"supervisor: ended {why}, started again\n".encode()
         self._log_written = False
         time.sleep(RESTART_PAUSE_S)
         self.start()
@@ -243,7 +246,9 @@ def main() -> int:
     parser.add_argument("--detach", action="store_true", help="go on in the background")
     parser.add_argument("--owned", action="store_true", help="obey standard input, end with it")
     parser.add_argument(
-        "--restart", action="store_true", help="start again after the command died by a signal"
+        "--restart",
+        action="store_true",
+        help="start again after the command died by a signal, or ended unasked",
     )
     parser.add_argument("--pid-file", type=Path)
     parser.add_argument("--log-file", type=Path)

@@ -362,10 +362,12 @@ class TestStartAndStop:
         with OpenLdapServer(durable=False) as server:
             assert "slapd starting" in server.log
 
-    def test_a_crash_is_mended_where_asked(self):
+    @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+    def test_an_end_that_nobody_asked_for_is_mended_where_asked(self, number):
+        """slapd ends with status 0 on SIGTERM, as of somebody who kills it by its name."""
         with OpenLdapServer(durable=False, restart=True) as server:
             crashed = server.pid
-            os.kill(crashed, signal.SIGSEGV)
+            os.kill(crashed, number)
             wait_until_gone(crashed)
             deadline = time.monotonic() + GONE_WAIT_S
             while not answers(config.ServerFolder(server.folder).socket):

@@ -19,7 +19,7 @@ from support.project.source_tree import ROOT, files, name, nodes, report, source
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
     "mqdssm/engines/session/session.py": {
-        "answer_ping": "for the carrier over TCP",
+        "answer_ping": "[MS-MQQB] 3.1.5.1: only the simulation sends pings, no driver listens on UDP 3527",
     },
     "mqdssm/drivers/session_connection.py": dict.fromkeys(
         ("connection_made", "data_received", "connection_lost", "pause_writing", "resume_writing"),
@@ -28,7 +28,8 @@ KEPT = {
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
     "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
     "mqdssm/wire/mqqb.py": dict.fromkeys(
-        ("decode_ping", "encode_ping", "decode_order_ack"), "for the carrier over TCP"
+        ("decode_ping", "encode_ping", "decode_order_ack"),
+        "[MS-MQQB] 2.2: for programs with captures; no driver receives these",
     ),
     "mqdssm/spark/registration.py": {"DefaultSource": "Spark looks it up"},
     "mqdssm/tables/element_table.py": {

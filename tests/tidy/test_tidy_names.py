@@ -81,6 +81,7 @@ FIELDS_OF_FORMATS = frozenset(
 )
 """Fields that keep their words: those of files and reports, and of declarations that other code names."""
 BEGINNINGS = (
+    "All that",
     "As ",
     "For ",
     "How ",
@@ -93,6 +94,8 @@ BEGINNINGS = (
     "Whether ",
     "Which ",
     "Who ",
+    "Whom ",
+    "Why ",
     "Whoever ",
     "Whose ",
 )

@@ -67,6 +67,8 @@ def take_over(
             ]
         else:
             afterwards = [f"at the PEC: mqdssm enterprise name-psc --site {site} --machine {own}"]
+        if partition.owner and not from_running_owner:
+            run.output.note(f"asking {partition.owner} first, for up to 30 seconds")
         take = partial(client.take_over, partition.partition_id, from_running_owner=from_running_owner)
         if dry_run:
             take(dry_run=True)

@@ -92,7 +92,14 @@ def make_token(
     if dry_run:
         with control_client(server) as client, usage_problems():
             client.check(request)
-        print_plan(run, [f"make a join token for the {role} {machine} of {site}", f"write {to}"], [])
+        print_plan(
+            run,
+            [
+                f"make a join token for the {role} {machine} of {site}",
+                "write it to standard output" if to == "-" else f"write {to}",
+            ],
+            [],
+        )
         return
     with control_client(server) as client, usage_problems():
         reply = client.make_token(request)

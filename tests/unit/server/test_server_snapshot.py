@@ -127,7 +127,7 @@ def test_a_neighbour_that_cannot_be_reached(enterprise):
     (lost,) = snapshot.neighbors
     (queue,) = [queue for queue in snapshot.queues if queue.is_outgoing]
     assert lost.queued == queue.messages
-    assert f" changes and {lost.queued:,} messages wait for it: " in snapshot.problems[0].text
+    assert f"{lost.queued:,} messages wait for it: " in snapshot.problems[0].text
     assert queue.octets > 0
 
 
