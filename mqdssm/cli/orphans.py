@@ -27,7 +27,7 @@ Age = Annotated[
     int,
     typer.Option(
         "--older-than",
-        help="Remove only what was not changed for so many days: replication may be on its way.",
+        help="Remove only objects that were not changed for so many days; replication may be late.",
         metavar="DAYS",
         min=0,
     ),

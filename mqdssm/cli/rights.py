@@ -54,13 +54,13 @@ def rights(
     members: Annotated[
         int,
         typer.Option(
-            "--members", metavar="N", min=1, help="Members of a group above which it is not unfolded."
+            "--members", metavar="N", min=1, help="Members of a group above which it is not expanded."
         ),
     ] = MEMBERS,
 ) -> int:
     """Show who may use a queue or a machine, or what a user may do.
 
-    Groups are unfolded, also groups in groups. Nothing is changed.
+    Groups are expanded, also groups in groups. Nothing is changed.
     """
     if kind is None and of is None:
         raise UsageProblem("name a queue or a queue-manager, or a user with --of")
@@ -111,15 +111,15 @@ def _show_object(run: CommandRun, answer: "ObjectRights", right: str | None, *, 
                 "owner": owner,
                 "problem": access.problem or None,
                 "accounts": [_record(grant, right) for grant in answer.grants if _concerns(grant, right)],
-                "not_unfolded": dict(answer.not_unfolded),
+                "not_expanded": dict(answer.not_expanded),
             }
         )
         return
     output.rows(ACCOUNTS, _account_rows(answer.grants, right))
     if access.problem:
         output.note(f"warning: {access.problem}: who may use {access.name} is not known")
-    for group, reason in answer.not_unfolded.items():
-        output.note(f"not unfolded: {group}: {reason}; --members sets the limit")
+    for group, reason in answer.not_expanded.items():
+        output.note(f"not expanded: {group}: {reason}; --members sets the limit")
     output.note(f"owner of {access.name}: {owner or 'none'}")
 
 

@@ -105,12 +105,12 @@ class ObjectRights:
     Attributes:
         access: of the object.
         grants: what accounts may do.
-        not_unfolded: groups that were not unfolded, and the reasons.
+        not_expanded: groups that were not expanded, and the reasons.
     """
 
     access: ObjectAccess
     grants: Sequence[Grant]
-    not_unfolded: Mapping[str, str]
+    not_expanded: Mapping[str, str]
 
 
 class AccessReader:
@@ -197,7 +197,7 @@ def _object_name(ldap_class: str, entry: Entry) -> str:
 def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
     """Find all accounts that the entries of an object concern, with their rights.
 
-    Groups are unfolded. Everyone, Authenticated Users and Anonymous are not: they are answered as themselves.
+    Groups are expanded. Everyone, Authenticated Users and Anonymous are not: they are answered as themselves.
 
     Raises:
         DirectoryError: the directory cannot be read.
@@ -205,12 +205,12 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
     named = _named_sids(access)
     paths: dict[Sid, dict[Sid, Membership]] = {}  # account -> SID of an entry -> membership
     account_of: dict[Sid, Account] = {}
-    not_unfolded: dict[str, str] = {}
+    not_expanded: dict[str, str] = {}
     refused = {ace.sid for ace in access.entries or () if ace.type == AceType.ACCESS_DENIED}
     for sid in named:
         account = accounts.by_sid(sid)
         if account.kind == "distribution group":
-            not_unfolded[account.title] = "it is a distribution group, which gives no rights"
+            not_expanded[account.title] = "it is a distribution group, which gives no rights"
             continue
         account_of[sid] = account
         paths.setdefault(sid, {})[sid] = Membership(account)
@@ -220,7 +220,7 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
             members = accounts.members(account)
         except TooMany as error:
             loss = "; its members may lack rights that they seem to have here" if sid in refused else ""
-            not_unfolded[account.title] = f"{error}{loss}"
+            not_expanded[account.title] = f"{error}{loss}"
             continue
         for member in members:
             account_of.setdefault(member.account.sid, member.account)
@@ -230,7 +230,7 @@ def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
     order = sorted(
         concerned, key=lambda grant: (grant.account.sid not in _EVERYBODY, grant.account.name.casefold())
     )
-    return ObjectRights(access, order, not_unfolded)
+    return ObjectRights(access, order, not_expanded)
 
 
 def _named_sids(access: ObjectAccess) -> list[Sid]:

@@ -103,7 +103,7 @@ def test_what_a_user_may(cli, people) -> None:
 def test_groups_above_the_limit_are_named(cli, people) -> None:
     *_, staff = names(people)
     answer = cli.json("rights", "queue", people.queue, "--members", "1")
-    assert answer["not_unfolded"] == {f"{staff} ({people.sids[staff]})": "more than 1 members"}
+    assert answer["not_expanded"] == {f"{staff} ({people.sids[staff]})": "more than 1 members"}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
 
     Other servers reach it by the protocol of MSMQ, administrators by the socket control.sock beside the
     file. With -o json each line is a document: the event "ready" says that it works, "note" has a text for
-    operators, "queue_created" and its like are changes of the own machine (\[notification] receive).
+    operators. "queue_created", "queue_changed" and the like tell of changes of the own machine
+    (\[notification] receive).
     Warnings go to the standard error output, with -o json as documents, too.
     """
     from mqdssm.model.socket_addresses import SocketAddress

@@ -44,7 +44,7 @@ def test_a_large_group_that_is_refused_rights_is_no_small_matter() -> None:
     reasons = {}
     for name, entries in lists.items():
         access = ObjectAccess("q", "CN=q", "mSMQQueue", None, entries)
-        reasons[name] = who_may(access, accounts).not_unfolded  # type: ignore[arg-type]
+        reasons[name] = who_may(access, accounts).not_expanded  # type: ignore[arg-type]
     title = account_of[GROUP].title
     assert reasons["gains"] == {title: "more than 5 members"}
     assert reasons["loses"] == {
