@@ -144,9 +144,10 @@ def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> Re
 def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead:
     read = read_object(look_up, object_type, path_name=name)
     if read is None:
+        is_machine = object_type is ObjectType.MACHINE
+        hint = ": a directory server makes its machine at its first start; has it been started?"
         raise ObjectNotFound(
-            f"the directory of this server has no {object_type.spec_name} {name}: a directory server makes "
-            "its machine at its first start; has it been started?"
+            f"the directory of this server has no {object_type.spec_name} {name}{hint if is_machine else ''}"
         )
     return read
 

@@ -11,7 +11,7 @@ from typing import Final
 from mqdssm.engines.replication.settings import Role
 from mqdssm.pipeline.report.drawing import Drawing, GraphEdge, GraphNode, draw
 from mqdssm.pipeline.report.page import RenderedPage, render_page, shown
-from mqdssm.server.snapshot import NeighborSnapshot, ServerSnapshot
+from mqdssm.server.snapshot import NeighborSnapshot, ServerSnapshot, backlog_text
 
 ROWS_MAX: Final = 200
 """Rows of a table that are shown."""
@@ -198,7 +198,7 @@ def _edges(snapshot: ServerSnapshot, places: dict[str, int]) -> Iterable[GraphEd
         missing = sum(partition.missing for partition in snapshot.partitions)
         about = f"{missing:,} of its changes are missing here"
         if snapshot.psc_problem:
-            about += f"; {snapshot.psc_queued:,} messages wait for it; {snapshot.psc_problem}"
+            about += f"; {backlog_text(0, snapshot.psc_queued)}; {snapshot.psc_problem}"
         yield GraphEdge(
             ends=(own, psc),
             label=f"{missing:,}",

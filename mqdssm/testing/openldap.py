@@ -69,7 +69,7 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
             database_bytes_max: the largest the database may grow.
             port: TCP port for ldap; 0 takes a free one.
             ldaps_port: TCP port for ldaps; 0 takes a free one.
-            restart: start slapd again when it dies by a signal or a stranger's SIGTERM (not after `kill` and
+            restart: start slapd again when it dies by a signal or ends with status 0 (not after `kill` and
                 `stop`).
         """
         self.options = openldap_config.OpenLdapOptions(

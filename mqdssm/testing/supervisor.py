@@ -122,9 +122,7 @@ class Supervisor:
             self._read(process.stdout)
             process.stdout.close()
         self._process, self._exit = None, status
-        if (
-            self._is_wanted and self._restart and status <= 0
-        ):  # a positive one is an error of its configuration
+        if self._is_wanted and self._restart and status <= 0:  # positive: it refuses its configuration
             self._start_again(status)
 
     def _start_again(self, status: int) -> None:

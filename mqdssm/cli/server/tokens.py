@@ -96,7 +96,7 @@ def make_token(
             run,
             [
                 f"make a join token for the {role} {machine} of {site}",
-                "write it to standard output" if str(to) == "-" else f"write {to}",
+                "write it to standard output" if is_printed else f"write {to}",
             ],
             [],
         )

@@ -32,8 +32,9 @@ _CLAIM_S: Final = 300
 """Time that a renamed controller has to announce its name before the administrator enters it."""
 _TRIES: Final = 1000
 _MACHINE_TRIES: Final = 20
-_REFUSALS_MAX: Final = 20
 """Attempts to delete a machine of a removed site in one round: a new queue may prevent the deletion."""
+_REFUSALS_MAX: Final = 20
+"""Refusals of a PEC to hand the enterprise over before the administrator gives up (decision R221)."""
 
 
 @dataclass(frozen=True, slots=True)
