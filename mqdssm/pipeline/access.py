@@ -178,9 +178,9 @@ def access_to(
     with _private_file(login.get("password")) as private_file:
         options: dict[str, Any] = {name: value for name, value in login.items() if name not in _PASSWORDS}
         access = DirectoryAccess(
-            **LogIn.of(**options).arguments() | {name: _whole(options.get(name)) for name in FILES},
+            **LogIn.of(**options).arguments() | {name: _absolute_path(options.get(name)) for name in FILES},
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
-            password_file=private_file or _whole(login.get("password_file")),
+            password_file=private_file or _absolute_path(login.get("password_file")),
             password_variable=login.get("password_variable"),
             is_own=private_file is not None,
             check_msmq=check_msmq,
@@ -205,7 +205,7 @@ def variable_read(login: PipelineLogIn) -> PipelineLogIn:
     )
 
 
-def _whole(path: Paths | None) -> str | None:
+def _absolute_path(path: Paths | None) -> str | None:
     """Return an absolute path, for processes with another current folder."""
     return None if path is None else str(Path(path).resolve())
 

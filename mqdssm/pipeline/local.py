@@ -103,7 +103,7 @@ class WorkerProcess:
                 self._has_path = True
             send(self._stdin, work)
         except (OSError, ValueError) as error:
-            raise WorkerDiedError(self._why()) from error
+            raise WorkerDiedError(self._describe_end()) from error
         self._is_ready = True
 
     def ask(self, number: int) -> bytes:
@@ -120,7 +120,7 @@ class WorkerProcess:
             send_number(self._stdin, number)
             message = receive(self._stdout)
         if message is None:
-            raise WorkerDiedError(self._why())
+            raise WorkerDiedError(self._describe_end())
         return number_in(message)[1]
 
     def finish(self) -> bool:
@@ -166,7 +166,7 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 file.close()
 
-    def _why(self) -> str:
+    def _describe_end(self) -> str:
         """Return the exit code or signal of the process, and its last line of stderr."""
         self.end(END_WAIT_S)
         code = self._process.returncode
@@ -249,7 +249,7 @@ class _Waiting:
         if self._first is None:
             self._first, self._first_handler = number, self._handlers.get(number)
             self._stop.set()
-            self._timer = threading.Timer(GRACE_S, self._insist, [number])
+            self._timer = threading.Timer(GRACE_S, self._send_again, [number])
             self._timer.daemon = True
             self._timer.start()
             return
@@ -257,7 +257,7 @@ class _Waiting:
         if number in handlers:
             handlers[number](number, frame)
 
-    def _insist(self, number: int) -> None:
+    def _send_again(self, number: int) -> None:
         """Send the signal again, to interrupt a system call of the main thread."""
         main = threading.main_thread().ident
         if not self._handlers or main is None:

@@ -70,7 +70,7 @@ def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Recor
     """
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([_back(row.get(field.name), field.type) for row in objects], field.type)
+            pa.array([_value_from_json(row.get(field.name), field.type) for row in objects], field.type)
             for field in schema
         ],
         schema=schema,
@@ -121,8 +121,8 @@ def _from_cell(cell: str | None, kind: pa.DataType) -> Any:
     if cell is None:
         return None
     if _is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return _back(json.loads(cell), kind)
-    return _back(cell, kind)
+        return _value_from_json(json.loads(cell), kind)
+    return _value_from_json(cell, kind)
 
 
 def _json(value: Any) -> str:
@@ -175,7 +175,7 @@ def _time_text(microseconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction).strftime(_TIME)
 
 
-def _back(value: Any, kind: pa.DataType) -> Any:
+def _value_from_json(value: Any, kind: pa.DataType) -> Any:
     """Convert a value of JSON to the Python value for its Arrow type."""
     if value is None:
         return None
@@ -184,11 +184,11 @@ def _back(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return datetime.strptime(value, _TIME).replace(tzinfo=UTC)
     if pa.types.is_list(kind):
-        return [_back(item, kind.value_type) for item in value]
+        return [_value_from_json(item, kind.value_type) for item in value]
     if pa.types.is_map(kind):
-        return [(name, _back(item, kind.item_type)) for name, item in value.items()]
+        return [(name, _value_from_json(item, kind.item_type)) for name, item in value.items()]
     if pa.types.is_struct(kind):
-        return {field.name: _back(value[field.name], field.type) for field in kind}
+        return {field.name: _value_from_json(value[field.name], field.type) for field in kind}
     return value
 
 

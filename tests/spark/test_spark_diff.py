@@ -305,7 +305,7 @@ def test_what_settled_meanwhile_is_no_difference(samples, sample_server, tmp_pat
         for queue in queues[:3]:
             queue.label = "for a moment"
             directory.write(queue)
-    real = recheck._once
+    real = recheck._recheck_once
 
     def mended_first(*args):
         with mqdssm.connect(sample_server.url, **login) as directory:
@@ -314,7 +314,7 @@ def test_what_settled_meanwhile_is_no_difference(samples, sample_server, tmp_pat
                 directory.write(queue)
         return real(*args)
 
-    monkeypatch.setattr(recheck, "_once", mended_first)
+    monkeypatch.setattr(recheck, "_recheck_once", mended_first)
     b = GivenSide(urls=(sample_server.url,), login=login)
     with comparison(GivenSide(folder=tmp_path / "out"), b, ComparisonRequest()) as found:
         assert [(one.kind, one.name) for one in found.differences] == [

@@ -139,7 +139,7 @@ class Recorder:
                 state=self._log.folder / _STATE,
                 snapshot=recorded.snapshot,
                 pauses=self._pauses,
-                on_ready=lambda _: self._settled(pending),
+                on_ready=lambda _: self._finish_settled(pending),
                 on_quiet=lambda: self._append(pending),
             )
         with ExitStack() as stack:
@@ -152,7 +152,7 @@ class Recorder:
                 if len(pending.changes) >= ROWS_MAX:
                     self._append(pending)
 
-    def _settled(self, pending: "_Pending") -> None:
+    def _finish_settled(self, pending: "_Pending") -> None:
         self._append(pending)
         with self._news:
             self._is_settled = self._was_settled = True

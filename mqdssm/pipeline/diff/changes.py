@@ -58,7 +58,7 @@ class Leftover:
                 self._made_dns.add(dn)
                 yield dn
 
-    def below(self, dn: DN, type_name: str) -> Iterator[DN]:
+    def find_below(self, dn: DN, type_name: str) -> Iterator[DN]:
         """Yield the objects below one that is to be deleted, the deepest first."""
         if self._directory is None or type_name not in HOLDS_OTHERS:
             return
@@ -170,17 +170,17 @@ class _Changes:
         Extra objects of this kind are changed, not deleted.
         """
         dn_hashes = set()
-        for difference in self._of(ObjectDifferenceKind.MISSING):
+        for difference in self._of_kind(ObjectDifferenceKind.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
                 dn_hashes.add(hash(self._to.entry(difference.type, self._to.row(difference)).dn))
         if not dn_hashes:
             return
-        for difference in self._of(ObjectDifferenceKind.EXTRA):
+        for difference in self._of_kind(ObjectDifferenceKind.EXTRA):
             dn = self._to.dn_of(difference)
             if dn is not None and hash(dn) in dn_hashes:
                 self._occupants[dn] = difference
 
-    def _of(self, kind: ObjectDifferenceKind) -> "Iterator[ObjectDifference]":
+    def _of_kind(self, kind: ObjectDifferenceKind) -> "Iterator[ObjectDifference]":
         for type_name in ORDER:
             yield from self._comparison.differences.of(type_name, kind)
 
@@ -262,7 +262,7 @@ class _Changes:
         ):
             return
         now = self._moved(dn)
-        for below in self._leftover.below(now, difference.type):
+        for below in self._leftover.find_below(now, difference.type):
             yield _delete(below)
         yield _delete(now)
         for empty in self._leftover.emptied(now, difference.type):

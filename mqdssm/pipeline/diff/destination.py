@@ -127,7 +127,7 @@ class Destination:
             new_entry = self._element(type_name, row)
         path = row.get("FullPath")
         if self._from is not None and path is not None and type_name not in SINGLE:
-            new_entry.dn = self._rebased(path)
+            new_entry.dn = self._rebase_dn(path)
         return new_entry
 
     def _element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
@@ -157,7 +157,7 @@ class Destination:
         """
         path = row.get("FullPath")
         if self._from is not None and path is not None:
-            return DN(self._rebased(path).rdns[above:])
+            return DN(self._rebase_dn(path).rdns[above:])
         dn = self._computers.get(name.lower())
         if dn is None:
             raise ObjectNotFound(f"there is no computer {name}: add it first")
@@ -205,7 +205,7 @@ class Destination:
         path = None if difference.b is None else difference.b.get("FullPath")
         return None if path is None else DN.parse(path)
 
-    def _rebased(self, dn: str) -> DN:
+    def _rebase_dn(self, dn: str) -> DN:
         """Return the DN in B's tree for a DN of A's tree."""
         parsed, old = DN.parse(dn), self._from or DN()
         return DN(parsed.rdns[: len(parsed) - len(old)] + self._root.rdns)

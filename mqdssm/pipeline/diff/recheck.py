@@ -68,7 +68,7 @@ def rechecked(
             time.sleep(PAUSE_S)
         target = folder / f"recheck-{number}"
         target.mkdir()
-        again = _once(
+        again = _recheck_once(
             remaining,
             {comparable.type: comparable for comparable in compared},
             pair,
@@ -79,7 +79,9 @@ def rechecked(
     return remaining
 
 
-def _once(differences: Differences, compared: Mapping[str, ComparableType], pair: Pair, file: Path) -> Path:
+def _recheck_once(
+    differences: Differences, compared: Mapping[str, ComparableType], pair: Pair, file: Path
+) -> Path:
     with contextlib.ExitStack() as stack:
         directories = [_connected(stack, side) for side in pair.sides]
         writer = stack.enter_context(pq.ParquetWriter(file, SCHEMA, compression="zstd"))

@@ -220,7 +220,7 @@ def comparison(
         chosen.runner("mqdssm diff", conf=spark_settings(mapping), brief=False) as runner,
         contextlib.ExitStack() as stack,
     ):
-        first, second = _opened(stack, runner, (a, b), request, reading)
+        first, second = _open_sides(stack, runner, (a, b), request, reading)
         folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
         result = _compared(_join(runner, chosen, (first, second)), (first, second), request, folder)
         yield replace(result, engine=chosen.kind.value)
@@ -295,7 +295,7 @@ def _reading(
     return SourceReading(engine, request.mapping, sids)
 
 
-def _opened(
+def _open_sides(
     stack: contextlib.ExitStack,
     runner: Runner,
     given_sides: Sequence[GivenSide],

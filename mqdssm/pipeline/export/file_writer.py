@@ -408,14 +408,21 @@ def rewritten(
                 else [text for text, is_kept in zip(data, mask.to_pylist(), strict=True) if is_kept]
             )
             if kept_keys.num_rows:  # they fit: the old file held them
-                part.add(RowBatch(_one(kept_keys, "key"), _one(kept_keys, "dn"), kept_rows, item.series))
+                part.add(
+                    RowBatch(
+                        _single_chunk(kept_keys, "key"),
+                        _single_chunk(kept_keys, "dn"),
+                        kept_rows,
+                        item.series,
+                    )
+                )
         return part.finish()
     except BaseException:
         part.abandon()
         raise
 
 
-def _one(table: pa.Table, name: str) -> pa.Array:
+def _single_chunk(table: pa.Table, name: str) -> pa.Array:
     return table.column(name).combine_chunks()
 
 

@@ -122,12 +122,12 @@ class ExportPlan(Document):
                 mine, other = mine.lower(), other.lower()
             if mine != other:
                 raise ConfigError(
-                    f"the export in {folder} was begun with {name.replace('_', ' ')} {_shown(mine)}, "
-                    f"not {_shown(other)}: resume it with the same, or export to another folder"
+                    f"the export in {folder} was begun with {name.replace('_', ' ')} {_format_value(mine)}, "
+                    f"not {_format_value(other)}: resume it with the same, or export to another folder"
                 )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 

@@ -13,7 +13,7 @@ from mqdssm.directory.filters import Equal, LdapFilter, any_of
 from mqdssm.directory.session import Session
 from mqdssm.pipeline.export.server_position import Since
 from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.frames.bulk import Base, bases_of, read_batches, wanted_of
+from mqdssm.pipeline.frames.bulk import Base, bases_of, filter_of_type, read_batches
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FRAME_TYPES
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def entries(directory: "Directory", type_name: str, where: LdapFilter | None = N
     session = directory.session
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
-        yield from raw_entries(session, base, wanted_of(session, frame, where))
+        yield from raw_entries(session, base, filter_of_type(session, frame, where))
 
 
 def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
@@ -153,7 +153,7 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     for base in bases_of(session, frame):
         with base.perhaps_absent():
             for dn, guid, *stamps in session.rows(
-                base.dn, wanted_of(session, frame, None), ("objectGUID", *since.stamps)
+                base.dn, filter_of_type(session, frame, None), ("objectGUID", *since.stamps)
             ):
                 text = guid_text(guid)
                 rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
@@ -176,7 +176,7 @@ def count(directory: "Directory", type_name: str, limit: int | None = None) -> i
     total = 0
     for base in bases_of(session, frame):
         with base.perhaps_absent():
-            names = session.rows(base.dn, wanted_of(session, frame, None), ())
+            names = session.rows(base.dn, filter_of_type(session, frame, None), ())
             total += sum(1 for _ in islice(names, None if limit is None else limit - total))
     return total
 

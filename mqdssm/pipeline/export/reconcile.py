@@ -340,7 +340,7 @@ _TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
 """Key of an object, and its columns about other objects as JSON, which is equal for equal values."""
 
 
-def columns_told(type_name: str) -> tuple[str, ...]:
+def columns_from_other_objects(type_name: str) -> tuple[str, ...]:
     """Return the columns of a type that come from other objects.
 
     The computer and referred objects are such others.
@@ -369,7 +369,7 @@ def outdated_keys(
     Raises:
         DirectoryError: the search failed.
     """
-    compared_columns = columns_told(name)
+    compared_columns = columns_from_other_objects(name)
     if not compared_columns or plan.format == "ldif":
         return pa.array([], pa.string())
     frame = FRAME_TYPES[name]
@@ -377,12 +377,12 @@ def outdated_keys(
         column for column in frame.rows if column in compared_columns or column in KEY_COLUMNS
     ] + [UNREADABLE.name]
     exported_batches = [
-        _told(batch, compared_columns)
+        _encode_columns(batch, compared_columns)
         for item in files
         for batch in _exported_rows(folder, plan, item, selected_columns)
     ]
     current_batches = [
-        _told(batch, compared_columns)
+        _encode_columns(batch, compared_columns)
         for batch in read_batches(directory, frame, frame.select(selected_columns))
     ]
     now, before = (
@@ -404,7 +404,7 @@ def _exported_rows(
         yield from table.select(names).to_batches()
 
 
-def _told(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+def _encode_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """Return key and JSON of some columns of each row.
 
     The decoding errors of these columns are included.

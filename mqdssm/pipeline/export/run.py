@@ -155,7 +155,7 @@ def _checked_export(
         plan = request.plan(directory, access.naming_context)
         server = directory.session.server_url or ""
         is_small = engine.is_local and objects.are_fewer(directory, plan.types, SMALL_OBJECTS)
-    with _told(folder), _alone(folder):
+    with _explain_resuming(folder), _lock_folder(folder):
         begun = _begun(folder, plan, unfinished=unfinished)
         task = _task(folder, begun, access.at(server), engine, plan.marks.server)
         return _export(task, access.at(server), engine, watch, is_small=is_small)
@@ -246,7 +246,7 @@ class ExportRequest:
 
 
 @contextlib.contextmanager
-def _told(folder: ExportFolder) -> Iterator[None]:
+def _explain_resuming(folder: ExportFolder) -> Iterator[None]:
     """Add to an error that complete files stay in the folder, and how to resume."""
     from mqdssm.pipeline.export.worker import as_config_error
 
@@ -265,7 +265,7 @@ def _told(folder: ExportFolder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(folder: ExportFolder) -> Iterator[None]:
+def _lock_folder(folder: ExportFolder) -> Iterator[None]:
     """Lock the folder against exports of other programs."""
     folder.work.mkdir(exist_ok=True)
     lock_message = f"another export is writing into {folder.path}: wait for its end, or name another folder"

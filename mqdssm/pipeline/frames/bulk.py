@@ -229,7 +229,7 @@ def read_batches(
         return
     makers = BatchMaker(session, frame, selected)
     (start,) = bases_of(session, frame, base)
-    of_type = wanted_of(session, frame, where)
+    of_type = filter_of_type(session, frame, where)
     if makers.takes_columns:
         yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
         return
@@ -253,7 +253,7 @@ def _refuse_catalogs(session: Session) -> None:
         )
 
 
-def wanted_of(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
+def filter_of_type(session: Session, frame: FrameType, where: LdapFilter | None) -> LdapFilter:
     """Return the LDAP filter for the objects of a type (decision M32)."""
     if frame.ldap_class is None:
         return where or TRUE

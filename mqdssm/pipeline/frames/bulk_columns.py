@@ -91,7 +91,7 @@ class EntryBatch:
     @cached_property
     def dns(self) -> Sequence[str]:
         """DN of each entry, as the server wrote it."""
-        return _listed(self._names)
+        return _list_values(self._names)
 
     @cached_property
     def names(self) -> pa.Array:
@@ -105,7 +105,7 @@ class EntryBatch:
         """
         values = self._values.get(place)
         if values is None:
-            values = self._values[place] = _listed(self._columns[place])
+            values = self._values[place] = _list_values(self._columns[place])
         return values
 
     def octets(self, place: int) -> pa.Array:
@@ -130,7 +130,7 @@ class EntryBatch:
         self.problems.setdefault(number, []).append(f"{column}: {reason}")
 
 
-def _listed(cells: Cells) -> Sequence[Any]:
+def _list_values(cells: Cells) -> Sequence[Any]:
     return cells.to_pylist() if isinstance(cells, pa.Array) else cells
 
 
@@ -229,7 +229,7 @@ class Copied(ColumnMaker):
         """
         super().__init__(column, row)
         self._place = place
-        self._listed = listed
+        self._list_values = listed
         item = self.type.value_type if row.multi else self.type
         convert = CONVERT.get(column.kind, _same)
         load = row.syntax.load
@@ -239,7 +239,7 @@ class Copied(ColumnMaker):
         """See ColumnMaker."""
         if self.row.multi:
             return bulk_values.lists(batch.values(self._place), self._convert, empty=self.default is not None)
-        if self._listed:  # one of a set (decision M10)
+        if self._list_values:  # one of a set (decision M10)
             return self.one_by_one(batch)
         return bulk_values.with_gaps(batch.octets(self._place), self._convert, self.default)
 

@@ -115,13 +115,13 @@ def gathered(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) ->
             chunk.append(some)
             rows, size = rows + len(some), size + some.size
             if rows >= rows_max or size >= bytes_max:
-                yield _together(chunk)
+                yield _concatenate(chunk)
                 chunk, rows, size = [], 0, 0
     if chunk:
-        yield _together(chunk)
+        yield _concatenate(chunk)
 
 
-def _together(some: Sequence[EntryColumns]) -> EntryColumns:
+def _concatenate(some: Sequence[EntryColumns]) -> EntryColumns:
     names = pa.concat_arrays([portion.names for portion in some])
     columns = zip(*(portion.columns for portion in some), strict=True)
     size = sum(portion.size for portion in some)
@@ -284,7 +284,7 @@ class _Walk:
         stop = at + 2 + size
         plain = (tail & _TAGS == _TAGS_WANTED) & (size < _SHORT) & (stop <= self._ends[who])
         plain &= (size == len(header) + in_set) & (in_set == in_value + 2)
-        plain &= self._are(header, at, free=1) & (self.begin[column][who] < 0)
+        plain &= self._match_octets(header, at, free=1) & (self.begin[column][who] < 0)
         some, ends = who[plain], stop[plain]
         self.begin[column][some], self.stop[column][some] = ends - in_value[plain], ends
         more = ends < self._ends[some]
@@ -340,7 +340,7 @@ class _Walk:
                 return
             start, size = names[0][remaining[0]], names[1][remaining[0]]
             name = self._octets[start : start + size].tobytes()
-            same = (names[1][remaining] == size) & self._are(name, names[0][remaining])
+            same = (names[1][remaining] == size) & self._match_octets(name, names[0][remaining])
             some, remaining = remaining[same], remaining[~same]
             column = self._places.get(name.lower())
             if column is None:
@@ -353,7 +353,7 @@ class _Walk:
             begin[who[some]], stop[who[some]] = values[0][some], values[1][some]
         right[remaining] = False
 
-    def _are(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
+    def _match_octets(self, octets: bytes, at: Numbers, free: int = -1) -> Mask:
         """Test positions for some octets.
 
         Octet number `free`, one of the first eight, may have any value.

@@ -16,7 +16,7 @@ from mqdssm.directory.filters import GreaterOrEqual, LdapFilter, Not, all_of
 from mqdssm.directory.session import Session
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.events.facade import Directory
-from mqdssm.pipeline.frames.bulk import bases_of, wanted_of
+from mqdssm.pipeline.frames.bulk import bases_of, filter_of_type
 from mqdssm.pipeline.frames.columns import FrameType
 
 SAMPLE_MAX: Final = 20_000
@@ -124,7 +124,7 @@ def slices(
     if count <= 1:
         return whole
     sample = Sample()
-    search_filter = wanted_of(session, frame, where)
+    search_filter = filter_of_type(session, frame, where)
     for start in bases_of(session, frame, base):
         with start.perhaps_absent():
             sample.take(values for _, values in session.rows(start.dn, search_filter, [key]))

@@ -8,7 +8,7 @@ from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import Finding, MissingReference, Rule
 from mqdssm.pipeline.validate.run import Applied, checked, choose, draw, share_rules
-from mqdssm.pipeline.validate.worker import ValidationPlan, here
+from mqdssm.pipeline.validate.worker import ValidationPlan, run_here
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.sources import ValidationSource
@@ -44,7 +44,7 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
         engine: the local one holds all machines, 0.1 GB a million.
     """
     if engine.is_local:
-        findings = list(_here(source, applied_rules(source)[0], now))
+        findings = list(_validate_here(source, applied_rules(source)[0], now))
     else:
         with (
             engine.runner("mqdssm inventory", brief=False) as runner,
@@ -58,10 +58,10 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
     )
 
 
-def _here(source: "ValidationSource", applied: list[Applied], now: datetime) -> Iterator[Finding]:
+def _validate_here(source: "ValidationSource", applied: list[Applied], now: datetime) -> Iterator[Finding]:
     shares = share_rules(applied, lambda *_: False)
     rows = {name: tuple(rules) for name, rules in shares.rows.items()}
-    for batch in here(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now)):
+    for batch in run_here(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now)):
         for row in batch.to_pylist():
             yield Finding(**row)
     yield from draw(applied, source)

@@ -101,7 +101,7 @@ class Absences:
         """
         if not self.by_dn or operation.action == PlanAction.DELETE:
             return ""
-        dn = self._of_row(operation) or self._referred(operation) or self._above(operation)
+        dn = self._of_row(operation) or self._absent_reference(operation) or self._absent_parent(operation)
         return f"it depends on {dn}, which was refused" if dn else ""
 
     def _of_row(self, operation: PlanOperation) -> str | None:
@@ -109,14 +109,14 @@ class Absences:
         is_object = operation.role == EntryRole.OBJECT
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 
-    def _referred(self, operation: PlanOperation) -> str | None:
+    def _absent_reference(self, operation: PlanOperation) -> str | None:
         for _, target in references_in(operation.ldap_class, operation.values):
             dn = self.by_guid.get(target) if isinstance(target, UUID) else self.by_dn.get(normalize(target))
             if dn is not None:
                 return dn
         return None
 
-    def _above(self, operation: PlanOperation) -> str | None:
+    def _absent_parent(self, operation: PlanOperation) -> str | None:
         above = DN.parse(operation.dn).parent
         while above:
             if (dn := self.by_dn.get(above.normalized)) is not None:
@@ -201,7 +201,7 @@ class ApplyTask:
         journal = ApplyJournal(self.folder, self.parts[number], self.stage)
         lock = journal.path.with_suffix(".lock")
         with (
-            disk_errors_told(self.folder),
+            convert_disk_errors(self.folder),
             locked(lock, wait_s=LOCK_WAIT_S, message=f"another program applies the plan in {self.folder}"),
             self.access.connect(read_only=False) as directory,
         ):
@@ -209,7 +209,7 @@ class ApplyTask:
 
 
 @contextmanager
-def disk_errors_told(folder: Path) -> Iterator[None]:
+def convert_disk_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk of a plan's folder into `ConfigError`.
 
     Raises:
@@ -273,11 +273,11 @@ class _File:
     def _leave(self, items: Iterator[Item]) -> None:
         """Count the operations that were not tried, whether the loader took them or not."""
         for operation in self._pending.values():
-            self._left(operation)
+            self._count_as_left(operation)
         for _ in items:
             pass  # nothing is yielded any more, but the rest is counted
 
-    def _left(self, operation: PlanOperation) -> None:
+    def _count_as_left(self, operation: PlanOperation) -> None:
         self._done.stopped = True
         self._done.left.add((operation.table, operation.source_row))
 
@@ -293,7 +293,7 @@ class _File:
             if recorded is not None and recorded.is_over:
                 self._count(operation, recorded)
             elif self._stopped:
-                self._left(operation)
+                self._count_as_left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # the operation itself was refused
             elif not self._task.stage and (why := self._task.absences.reason(operation)):
@@ -301,9 +301,11 @@ class _File:
             elif operation.action == PlanAction.MOVE:
                 self._record(operation, perform_move(self._session, operation), lines)
             else:
-                item = self._later(operation, before) if self._task.stage else self._item(operation)
+                item = (
+                    self._reference_change(operation, before) if self._task.stage else self._item(operation)
+                )
                 if item is None:
-                    self._record(operation, self._without(JournalLine(row, Effect.EQUAL)), lines)
+                    self._record(operation, self._with_missing(JournalLine(row, Effect.EQUAL)), lines)
                     continue
                 self._pending[row] = operation
                 yield item
@@ -329,7 +331,7 @@ class _File:
                 return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
         return None
 
-    def _later(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
+    def _reference_change(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
         """Return the change that sets waiting references.
 
         Returns None if none of them can be set.
@@ -360,9 +362,9 @@ class _File:
         recorded = JournalLine.of(outcome, operation.dn, keeps_guid=is_guid_known)
         if operation.action == PlanAction.DELETE and outcome.effect is Effect.MISSING:
             recorded = JournalLine(outcome.row, Effect.DELETED)  # it was deleted already
-        self._record(operation, self._without(recorded), lines)
+        self._record(operation, self._with_missing(recorded), lines)
 
-    def _without(self, recorded: JournalLine) -> JournalLine:
+    def _with_missing(self, recorded: JournalLine) -> JournalLine:
         """Add references without target to the line of a done operation, for a retry."""
         missing = self._missing.pop(recorded.row, ())
         return recorded._replace(attributes=missing) if missing and recorded.is_done else recorded

@@ -32,15 +32,15 @@ from mqdssm.pipeline.migrate.apply_work import (
     Absences,
     ApplyTask,
     FileDone,
-    disk_errors_told,
+    convert_disk_errors,
 )
 from mqdssm.pipeline.migrate.orphan_plan import check_orphans
 from mqdssm.pipeline.migrate.places import (
     ReferencedPlaces,
+    find_existing_targets,
     look_up,
     made_in,
     referred_to,
-    there_alone,
     write_guid_map,
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
@@ -191,7 +191,7 @@ def apply_plan(
     runs_on.check()
     credentials = variable_read(login) if runs_on.is_local else login
     work = folder / APPLY_NAME
-    with disk_errors_told(folder):
+    with convert_disk_errors(folder):
         work.mkdir(exist_ok=True)
         with locked(work / LOCK_NAME, wait_s=0, message=f"another program applies the plan in {folder}"):
             check_files(folder, plan.files)
@@ -282,7 +282,7 @@ class Applying:
             ConfigError: the disk is full, say; apply it again to go on.
             DirectoryError: the target is gone; likewise.
         """
-        with disk_errors_told(self.folder):
+        with convert_disk_errors(self.folder):
             return self._run()
 
     def _run(self) -> MigrationReport:
@@ -384,7 +384,7 @@ class Applying:
         planned = referred_to(self.folder, parts)
         absent = self._absences.by_guid
         dns = {guid: dn for guid, dn in planned.items() if guid not in absent}
-        return look_up(self.session, dns | there_alone(self.session, self.folder, parts, planned))
+        return look_up(self.session, dns | find_existing_targets(self.session, self.folder, parts, planned))
 
     @property
     def _absences(self) -> Absences:

@@ -201,18 +201,18 @@ class Candidates:
     # -- elements
 
     def _enterprise(self, element: Enterprise) -> Candidate:
-        candidate = _own(element, self.maker.enterprise(element), 1)
+        candidate = _entry_candidate(element, self.maker.enterprise(element), 1)
         return replace(candidate, is_there=True, merges=True, overwrites=True)
 
     def _site(self, element: Site) -> Iterator[Candidate]:
-        yield _own(element, self.maker.site(element), 1)
+        yield _entry_candidate(element, self.maker.site(element), 1)
         yield Candidate(self.maker.servers(element.name or ""), 2, EntryRole.CONTAINER, "site")
 
     def _link(self, element: RoutingLink) -> Candidate:
-        new_entry = self.maker.link(self._between_sites_there(element))
-        return replace(_own(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
+        new_entry = self.maker.link(self._with_target_sites(element))
+        return replace(_entry_candidate(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
 
-    def _between_sites_there(self, element: RoutingLink) -> RoutingLink:
+    def _with_target_sites(self, element: RoutingLink) -> RoutingLink:
         """Return the link with the GUIDs that its sites have in the target.
 
         The name of a link holds these GUIDs.
@@ -259,7 +259,7 @@ class Candidates:
         whole = replace(new_entry, values=old_values | new_entry.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
         yield replace(
-            _own(element, new_entry, 2),
+            _entry_candidate(element, new_entry, 2),
             later=later,
             dropped=dropped,
             served=served,
@@ -348,11 +348,11 @@ class Candidates:
                     (site := self._lookups.sites.get(guid)) is None or site.guid is not None for guid in guids
                 ):
                     waiting.append(name)
-            elif not self._all_there(guids):
+            elif not self._exist_all(guids):
                 waiting.append(name)
         return new_entry.postpone(waiting)
 
-    def _all_there(self, guids: Sequence[UUID]) -> bool:
+    def _exist_all(self, guids: Sequence[UUID]) -> bool:
         names = [name for guid in guids if (name := self._lookups.machines.get(guid)) is not None]
         self.learn_managers(names)
         return all(self._managers.get(name, False) for name in names)
@@ -370,7 +370,7 @@ class Candidates:
         computer = self._computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
         new_entry = self.maker.queue(element, DN.parse(computer.dn), sid)
-        return _own(element, new_entry, 3)
+        return _entry_candidate(element, new_entry, 3)
 
     def _has_manager(self, name: str) -> bool:
         self.learn_managers([name])
@@ -388,7 +388,7 @@ class Candidates:
         if len(dns) > 1:
             raise RefusedRow(f"{len(dns)} users have the SID {sid}")
         new_entry = self.maker.change_user(element, DN.parse(dns[0]))
-        return replace(_own(element, new_entry, 1), is_there=True, merges=True)
+        return replace(_entry_candidate(element, new_entry, 1), is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
         """Look up, together, the users with some SIDs."""
@@ -396,7 +396,7 @@ class Candidates:
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in by_sid.items()}
 
 
-def _own(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
+def _entry_candidate(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
     """Return the candidate for the entry of an element itself."""
     return Candidate(new_entry, level, EntryRole.OBJECT, new_entry.type, element.identifier)
 
@@ -451,7 +451,7 @@ class ObsoleteSettings:
                     self._owned.setdefault(owner, []).append(entry)
         sites = {guid for manager in managers if manager.served is not None for guid in manager.served.sites}
         self._sites = self._view.references.dns_of(sorted(sites), SITE_CLASS) if sites else {}
-        dns = [str(dn) for manager in managers for dn in self._before(manager)]
+        dns = [str(dn) for manager in managers for dn in self._find_settings_dns(manager)]
         settings_entries = self._view.by_dn(dns, SETTINGS_CLASS, EVERYTHING) if dns else {}
         named = {dn: owner for dn, entry in settings_entries.items() if (owner := _owner(entry)) is not None}
         alive = self._view.references.dns_of(sorted(set(named.values())), MANAGER_CLASS) if named else {}
@@ -459,7 +459,7 @@ class ObsoleteSettings:
             dn: entry for dn, entry in settings_entries.items() if dn not in named or named[dn] not in alive
         }
 
-    def _before(self, manager: Candidate) -> Iterator[DN]:
+    def _find_settings_dns(self, manager: Candidate) -> Iterator[DN]:
         """Yield DNs of obsolete settings objects in the sites of the entry.
 
         Settings objects that are still needed are left out.
@@ -481,7 +481,7 @@ class ObsoleteSettings:
             return []
         owned = [] if manager.served.identifier is None else self._owned.get(manager.served.identifier, [])
         settings_by_dn = {entry.name: entry for entry in owned}
-        for dn in self._before(manager):
+        for dn in self._find_settings_dns(manager):
             if dn.normalized in self._ownerless:
                 settings_by_dn[dn] = self._ownerless[dn.normalized]
         gone = [(dn, entry) for dn, entry in settings_by_dn.items() if dn not in manager.settings]

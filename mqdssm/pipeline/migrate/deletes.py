@@ -94,7 +94,7 @@ def plan_deletes(
             words = f"{nameless} rows of {table.name} do not tell which objects they are"
             return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", results
         writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(results))
-        for level, operation in _superfluous(session, keys, table, planned):
+        for level, operation in _plan_deletions(session, keys, table, planned):
             writer.operation(level, operation)
             count += 1
         results.append(writer.close())
@@ -112,7 +112,7 @@ def _nameless(table: MqisTable, keys: pa.Table) -> int:
     return sum(name is None and (guid is None or table is ROUTING_LINK) for guid, name in rows)
 
 
-def _superfluous(
+def _plan_deletions(
     session: "Session", keys: pa.Table, table: MqisTable, planned: Planned
 ) -> Iterator[tuple[int, PlanOperation]]:
     if table.element is None or not keys.num_rows:
@@ -130,12 +130,12 @@ def _superfluous(
         if entry_guids & guids or _name(session, table, entry) in names or normalize(entry.dn) in planned_dns:
             continue
         level = PARENTS if table is MACHINE else CHILDREN
-        yield level, _of(table, entry, ldap_class, EntryRole.OBJECT)
+        yield level, _deletion_of(table, entry, ldap_class, EntryRole.OBJECT)
         if table is MACHINE:
             computer = DN.parse(entry.dn).parent.name
             for settings_entry in settings:
                 if DN.parse(settings_entry.dn).parent.name.lower() == computer.lower():
-                    yield CHILDREN, _of(table, settings_entry, SETTINGS_CLASS, EntryRole.SETTINGS)
+                    yield CHILDREN, _deletion_of(table, settings_entry, SETTINGS_CLASS, EntryRole.SETTINGS)
 
 
 def _guids(session: "Session", entry: Entry) -> set[UUID]:
@@ -167,6 +167,6 @@ def _link_key(name: str) -> str | None:
         return None  # made by hand
 
 
-def _of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
+def _deletion_of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
     type_name = MQIS_TABLES[table.name].type_name or ""
     return replace(deletion(type_name, entry, ldap_class, role), table=table.name)

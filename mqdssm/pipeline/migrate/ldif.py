@@ -61,7 +61,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
         if any(to.iterdir()):
             raise ConfigError(f"{to} is not empty: name a new or an empty folder")
         with ExitStack() as stack:
-            writer = _Writer(plan, to, stack, _planned(plan, folder))
+            writer = _Writer(plan, to, stack, _read_planned_places(plan, folder))
             for level in plan.levels:
                 for file in level.files:
                     for operation in read_operations(folder / file.path):
@@ -69,7 +69,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
         return dict(sorted(writer.counts.items()))
 
 
-def _planned(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
+def _read_planned_places(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
     """Return the sites and queue managers of the plan, to which references may refer."""
     planned = referred_to(folder, [file.path for file in plan.files])
     return ReferencedPlaces({guid: ObjectPlace(dn, guid) for guid, dn in planned.items()})
@@ -89,7 +89,7 @@ class _Writer:
 
     def write(self, level: str, operation: PlanOperation) -> None:
         """Write one operation."""
-        later, waiting = self._later(operation)
+        later, waiting = self._waiting_values(operation)
         for attribute, guids in waiting.items():
             record = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
             self._put(WAITING_FILE, json.dumps(record, ensure_ascii=False).encode() + b"\n")
@@ -118,7 +118,7 @@ class _Writer:
         for record in to_openldap(operation.dn, values, as_stored):
             self._put(level, record.data)
 
-    def _later(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
+    def _waiting_values(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
         """Return the values of waiting references that can be written.
 
         GUIDs of those that cannot be written yet are returned, too.

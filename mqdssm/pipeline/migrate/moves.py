@@ -96,14 +96,14 @@ class Move:
 
     def moved(self, dn: DN) -> DN:
         """Return the DN that an object has after the move."""
-        return _rebased(dn, self.old, self.new)
+        return _rebase_dn(dn, self.old, self.new)
 
     def before(self, dn: DN) -> DN:
         """Return the DN that an object had before the move."""
-        return _rebased(dn, self.new, self.old)
+        return _rebase_dn(dn, self.new, self.old)
 
 
-def _rebased(dn: DN, old: DN, new: DN) -> DN:
+def _rebase_dn(dn: DN, old: DN, new: DN) -> DN:
     return DN(dn.rdns[: len(dn) - len(old)] + new.rdns) if dn.is_at_or_below(old) else dn
 
 

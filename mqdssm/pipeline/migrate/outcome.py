@@ -135,7 +135,7 @@ class OutcomeWriter:
         """Write down how an object in the target differs from a row."""
         self._line(CONFLICTS_NAME, {"table": self._table, **row.place, **fields})
 
-    def lost(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
+    def write_lost_cells(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
         """Write the cells that no directory can hold to the side file."""
         for column, value in cells.items():
             self._lost.append({**row.place, "guid": guid, "column": column, "value": value})
@@ -222,10 +222,10 @@ def display_values(attribute: str, values: Sequence[bytes]) -> list[str]:
 
     Printable values are text, descriptors are in SDDL.
     """
-    return [_shown(attribute, value) for value in values]
+    return [_format_value(attribute, value) for value in values]
 
 
-def _shown(attribute: str, value: bytes) -> str:
+def _format_value(attribute: str, value: bytes) -> str:
     if attribute.lower() == "ntsecuritydescriptor":
         try:
             return SecurityDescriptor.from_bytes(value).to_sddl()

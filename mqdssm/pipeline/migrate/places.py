@@ -161,7 +161,7 @@ def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]
                 yield _ReferredRow(row_id, UUID(bytes_le=raw), dn, ldap_class, action)
 
 
-def there_alone(
+def find_existing_targets(
     session: "Session", folder: Path, parts: Iterable[str], planned: Collection[UUID]
 ) -> dict[UUID, str]:
     """Return the DNs, by GUID, of referenced objects that only the target has.

@@ -39,10 +39,10 @@ from mqdssm.pipeline.migrate.target import (
     DEFAULT_PROFILE,
     all_sites,
     domain_sid,
+    find_sids,
     gather,
     offline_session,
     resolved,
-    sids_there,
 )
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import SourceFile, SourceTable, find_files, left_out, source_table
@@ -215,7 +215,7 @@ def plan_migration(
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
         enter = partial(_directory_session, at.for_executors(chosen.on))
-        return _planned(source, session, enter, to, chosen, watch=watch)
+        return _plan_source(source, session, enter, to, chosen, watch=watch)
 
 
 def plan_for_ldif(
@@ -252,10 +252,10 @@ def plan_for_ldif(
     session = offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
     enter = partial(_offline_session, root, profile)
-    return _planned(source, session, enter, to, chosen, watch=watch)
+    return _plan_source(source, session, enter, to, chosen, watch=watch)
 
 
-def _planned(
+def _plan_source(
     source: MigrationSource,
     session: "Session",
     enter: "Enter",
@@ -313,7 +313,7 @@ class Planning:
         Raises:
             MqdssmError: as `plan_migration`.
         """
-        with _told(self.folder):
+        with _convert_disk_errors(self.folder):
             tell(self.watch, "reading the source")
             self._tables = self.source.stage(self.runner, self.folder)
             tell(self.watch, "looking at the directory")
@@ -396,7 +396,7 @@ class Planning:
         if computer_count and self.session.profile.makes_guid and domain_sid(self.session) is None:
             yield f"{computer_count} computers are made without objectSid: the root of the directory has none"
         unmapped = self._summary.unmapped
-        existing_sids = sids_there(self.session, sorted({sid for sid, _ in unmapped}))
+        existing_sids = find_sids(self.session, sorted({sid for sid, _ in unmapped}))
         count = write_sids(self.folder, unmapped, existing_sids)
         if count:
             who = f"{count} SIDs of accounts are neither mapped nor known to the directory"
@@ -467,7 +467,7 @@ def remove_plan(folder: Path, *, keep_folder: bool) -> None:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _convert_disk_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk into `ConfigError`."""
     try:
         yield
@@ -502,7 +502,7 @@ class StageTask:
 
     def __call__(self, number: int, stop: StopRequest) -> int:
         """Read one file of the source; a stop takes effect between two rows."""
-        with _told(self.folder):
+        with _convert_disk_errors(self.folder):
             return stage_file(self.folder, number, self.files[number], self.mapping, stop)
 
 
@@ -554,7 +554,7 @@ class RowPlanWork:
             Stopped: the stop was set.
         """
         part_number, part = self.parts[number]
-        with _told(self.options.folder):
+        with _convert_disk_errors(self.options.folder):
             return planner.decide(part, part_number)
 
 

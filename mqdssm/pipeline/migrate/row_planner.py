@@ -189,7 +189,7 @@ class RowPlanner:
             ):
                 read.lost[SITE_GATES.name] = row.cells[SITE_GATES.name]  # no link takes them
             if table.element is None:
-                writer.lost(row, guid, read.lost)
+                writer.write_lost_cells(row, guid, read.lost)
                 continue
             if read.element is not None and not read.reasons:
                 self._rewrite(table, read, rewriter)
@@ -259,7 +259,9 @@ class RowPlanner:
         against = [verdict for verdict in verdicts if verdict.conflict]
         for verdict in against:
             self._tell(prepared_row, verdict, writer)
-        gone = list(self._gone(prepared_row, obsolete, writer)) if main_match.entry is not None else []
+        gone = (
+            list(self._plan_obsolete(prepared_row, obsolete, writer)) if main_match.entry is not None else []
+        )
         writer.done.counts["conflicts"] += bool(against or gone)
         if against and self._options.on_conflict != "update":
             writer.done.counts["skipped" if self._options.on_conflict == "skip" else "stopped"] += 1
@@ -273,11 +275,11 @@ class RowPlanner:
         for level, operation in gone:
             writer.operation(level, replace(operation, table=table.name, source_row=prepared_row.row.number))
         writer.done.counts[_row_action(verdicts, has_deletions=bool(gone))] += 1
-        writer.lost(
+        writer.write_lost_cells(
             prepared_row.row, prepared_row.guid, prepared_row.read.lost | self._dropped(table, prepared_row)
         )
 
-    def _gone(
+    def _plan_obsolete(
         self, prepared_row: _Prepared, obsolete: ObsoleteSettings, writer: OutcomeWriter
     ) -> Iterator[tuple[int, PlanOperation]]:
         """Yield deletions of obsolete settings objects of a queue manager.

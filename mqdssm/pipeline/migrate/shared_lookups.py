@@ -15,7 +15,13 @@ import pyarrow.compute as pc
 from mqdssm.pipeline.frames.arrow_functions import is_in_part
 from mqdssm.pipeline.migrate.rows import sites_served
 from mqdssm.pipeline.migrate.sids import SidMap
-from mqdssm.pipeline.migrate.staging import keys_by_part, keys_in, staged_parts, staged_rows, together
+from mqdssm.pipeline.migrate.staging import (
+    concatenate_parts,
+    keys_by_part,
+    keys_in,
+    staged_parts,
+    staged_rows,
+)
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisTable
 from mqdssm.wire.sid import Sid
 
@@ -117,13 +123,13 @@ def duplicates_in(
     for by in (["guid"], ["name", "table"]):
         for share in range(shares):
             parts = keys_by_part(folder, tables, by[:1])
-            keys = together((_shared(part, name_key, share, shares) for part in parts), by[:1])
+            keys = concatenate_parts((_shared(part, name_key, share, shares) for part in parts), by[:1])
             for rows in _groups(keys, by):
-                _told(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
+                _add_reasons(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
     if sids is not None and (sids.sids or sids.domains):
         for rows in _of_one_new_sid(folder, sids):
             if not all(row in problems for row in rows):  # else the rows are duplicates already
-                _told(problems, "new SID (--sid-map)", rows)
+                _add_reasons(problems, "new SID (--sid-map)", rows)
     return problems
 
 
@@ -143,7 +149,7 @@ def _shared(keys: pa.Table, name_key: Callable[[str], str], share: int, shares: 
     return keys.filter(is_in_part(values, share, shares))
 
 
-def _told(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
+def _add_reasons(problems: dict[RowId, str], words: str, rows: Sequence[RowId]) -> None:
     """Add to each of some rows the reason that it shares a key with the others."""
     for row in rows:
         other_rows = [f"{table} row {number}" for table, number in rows if (table, number) != row]

@@ -193,7 +193,7 @@ def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -
 
     Each row has its ``table`` and ``number``.
     """
-    return together(keys_by_part(folder, tables, columns), columns)
+    return concatenate_parts(keys_by_part(folder, tables, columns), columns)
 
 
 def keys_by_part(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -206,7 +206,7 @@ def keys_by_part(folder: Path, tables: Sequence[MqisTable], columns: Sequence[st
             yield keys.append_column("number", pa.array(range(part.first, part.first + count), pa.int64()))
 
 
-def together(parts: Iterable[pa.Table], columns: Sequence[str]) -> pa.Table:
+def concatenate_parts(parts: Iterable[pa.Table], columns: Sequence[str]) -> pa.Table:
     """Return the rows of `keys_by_part`, or of some of them, as one table."""
     key_tables = list(parts)
     if not key_tables:

@@ -177,7 +177,7 @@ def _sid_of(entry: Entry) -> str | None:
     return None if raw is None else str(Sid.from_bytes(raw))
 
 
-def sites_there(session: "Session") -> dict[str, KnownSite]:
+def read_sites(session: "Session") -> dict[str, KnownSite]:
     """Return the sites of the target, by the key of the name."""
     base = places.sites_dn(session.naming.configuration.parent)
     sites: dict[str, KnownSite] = {}
@@ -191,7 +191,7 @@ def sites_there(session: "Session") -> dict[str, KnownSite]:
     return sites
 
 
-def computers_there(session: "Session", names: Mapping[str, str]) -> dict[str, Computer]:
+def find_computers(session: "Session", names: Mapping[str, str]) -> dict[str, Computer]:
     """Return the computers of the target with some names, by the key of the name.
 
     Args:
@@ -238,7 +238,7 @@ def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]
     return {name: min(sids) for name, sids in sids_by_name.items() if len(sids) == 1}
 
 
-def sids_there(session: "Session", sids: Iterable[str]) -> frozenset[str]:
+def find_sids(session: "Session", sids: Iterable[str]) -> frozenset[str]:
     """Return the SIDs, among some, that the target has accounts for."""
     entries = _find_accounts(session, sids, _sid_filter, ["objectSid"])
     return frozenset(sid for entry in entries if (sid := _sid_of(entry)) is not None)
@@ -266,13 +266,13 @@ def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
     if domain is None or not session.profile.makes_guid:
         return {}
     rids = {name: _rid(name) for name in names}
-    used = set(sids_there(session, (f"{domain}-{rid}" for rid in rids.values())))
+    used = set(find_sids(session, (f"{domain}-{rid}" for rid in rids.values())))
     sids: dict[str, str] = {}
     for name in sorted(rids):
         rid = rids[name]
         while f"{domain}-{rid}" in used:
             rid += 1
-            used.update(sids_there(session, (f"{domain}-{rid}",)))
+            used.update(find_sids(session, (f"{domain}-{rid}",)))
         sids[name] = f"{domain}-{rid}"
         used.add(sids[name])
     return sids
@@ -399,7 +399,7 @@ def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> d
 
     The keys are those of the names.
     """
-    computers = computers_there(session, computers_named(folder, session.profile.name_key))
+    computers = find_computers(session, computers_named(folder, session.profile.name_key))
     named = {session.profile.name_key(name): name for name in machines.values()}
     lacking = {key: name for key, name in named.items() if key not in computers}
     if lacking:
@@ -420,7 +420,7 @@ def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
 
 def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
     """Return the sites of the target and the accepted sites of the source, by GUID."""
-    existing_sites = sites_there(session)
+    existing_sites = read_sites(session)
     sites = {site.guid: site for site in existing_sites.values() if site.guid is not None}
     forest_root = session.naming.configuration.parent
     for guid, name in names_in(folder, SITE).items():

@@ -85,7 +85,7 @@ class VerifyTask:
                 batches = split_into_batches(read_operations(self.folder / part), AT_ONCE)
                 for count, batch in enumerate(stop.checking(batches), 1):
                     applied = [operation for operation in batch if _is_applied(operation, journal)]
-                    verification.lost += _untold(batch, journal, later)
+                    verification.lost += _find_unrecorded(batch, journal, later)
                     _verify(context, self._expected(applied, journal, later), verification)
                     if count % TELL_EVERY == 0:
                         self.progress.tell(number, count * AT_ONCE)
@@ -131,7 +131,7 @@ def _is_applied(operation: PlanOperation, journal: Mapping[int, JournalLine]) ->
     return recorded is not None and recorded.is_done
 
 
-def _untold(
+def _find_unrecorded(
     batch: Iterable[PlanOperation], journal: Mapping[int, JournalLine], later: Mapping[int, JournalLine]
 ) -> Iterator[LostRow]:
     """Yield a loss for each operation without a result in a journal.
@@ -219,7 +219,7 @@ def _verify(context: _Context, expected: Sequence[_Expected], verification: File
     for item in expected:
         entry = entries.get(normalize(item.dn))
         operation = item.operation
-        lost = _lost(item, entry, context, hides_sacls=hides_sacls)
+        lost = _compare_row(item, entry, context, hides_sacls=hides_sacls)
         if lost is not None:
             verification.lost.append(lost)
             continue
@@ -230,7 +230,7 @@ def _verify(context: _Context, expected: Sequence[_Expected], verification: File
             verification.guids.append(MapRow(operation.type, old, guid, item.dn))
 
 
-def _lost(
+def _compare_row(
     expected_row: _Expected, entry: Entry | None, context: _Context, *, hides_sacls: bool
 ) -> LostRow | None:
     """Compare an entry with what is expected.

@@ -47,7 +47,7 @@ class ColumnMapping(Document):
 
     @field_validator("code_page")
     @classmethod
-    def _known(cls, name: str | None) -> str | None:
+    def _check_encoding(cls, name: str | None) -> str | None:
         return None if name is None else _codec(name)
 
 
@@ -151,7 +151,7 @@ class SourceMapping(Document):
 
     @field_validator("encoding")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _check_encoding(cls, name: str) -> str:
         codec = _codec(name)
         if codec.startswith(("utf-32", "utf-7")):
             raise ValueError(f"files in {codec} have to be converted to UTF-8 or UTF-16 first")
@@ -200,7 +200,7 @@ def load_mapping(path: Path) -> SourceMapping:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         message = "; ".join(
-            _said(problem) for problem in error.errors(include_url=False, include_input=False)
+            _describe_error(problem) for problem in error.errors(include_url=False, include_input=False)
         )
         raise ConfigError(f"{path} cannot be used: {message}") from None
     except TooLongFileError:
@@ -224,7 +224,7 @@ def refuse_secret(url: str) -> None:
         )
 
 
-def _said(error: Mapping[str, Any]) -> str:
+def _describe_error(error: Mapping[str, Any]) -> str:
     place = ".".join(map(str, error["loc"]))
     words = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

@@ -421,7 +421,7 @@ class _OrphanSearch:
             return "it has no objectGUID, or this user may not read it"
         if rule.needs_absence and self._doubt:
             return self._doubt
-        return self._youth(entry)
+        return self._check_age(entry)
 
     @property
     def _doubt(self) -> str:
@@ -430,7 +430,7 @@ class _OrphanSearch:
             return f"{self._unreadable} objects have parents that this user may not read: more may be hidden"
         return next(iter(self._doubts), "") or self._evidence.doubt
 
-    def _youth(self, entry: Entry) -> str:
+    def _check_age(self, entry: Entry) -> str:
         """Return an obstacle if an entry was changed too recently."""
         if not self._days:
             return ""

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.model.dn import DN, domain_of
 from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.shared_lookups import Computer
-from mqdssm.pipeline.migrate.target import computers_there
+from mqdssm.pipeline.migrate.target import find_computers
 from mqdssm.tables import compute, places
 from mqdssm.tables.compute import ServiceBits
 from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
@@ -122,7 +122,7 @@ def _roles(manager: Entry) -> _Roles:
 
 def _computers(session: "Session", old: str, new: str) -> tuple[Computer, Computer]:
     key = session.profile.name_key
-    computers = computers_there(session, {key(name): name for name in (old, new)})
+    computers = find_computers(session, {key(name): name for name in (old, new)})
     for name, advice in ((old, _WITHOUT_DOMAIN), (new, _JOIN_FIRST)):
         computer = computers.get(key(name))
         if computer is None:

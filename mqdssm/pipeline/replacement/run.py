@@ -108,7 +108,7 @@ def _plan(session: "Session", servers: CheckedServers, folder: Path) -> Replacem
             "stay if the computer account is reset, not deleted"
         )
     plan = planner.run()
-    queues = () if servers.is_same else tuple(_renamed(servers))
+    queues = () if servers.is_same else tuple(_find_renamed_queues(servers))
     facts = _facts(session, servers, tuple(planner.by_address))
     before, after, notes = steps_before(facts), steps_after(facts), tuple(planner.notes)
     (folder / STEPS_NAME).write_text(document(facts, before, after, notes), encoding="utf-8")
@@ -148,7 +148,7 @@ def _is_disabled(session: "Session", computer: str) -> bool:
     return raw is not None and bool(UINT32.load(raw) & ACCOUNT_DISABLED)
 
 
-def _renamed(servers: CheckedServers) -> Iterator[RenamedQueue]:
+def _find_renamed_queues(servers: CheckedServers) -> Iterator[RenamedQueue]:
     computer = DN.parse(servers.new.dn).name
     for entry in servers.queues:
         raw = entry.first("mSMQQueueNameExt")

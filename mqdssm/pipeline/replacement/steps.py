@@ -156,11 +156,11 @@ def steps_after(facts: StepFacts) -> tuple[str, ...]:
     texts += [_ROLE] if facts.is_directory_server else []
     lists = ((facts.aliases, _ALIASES), (facts.groups, _GROUPS), (facts.rights, _RIGHTS))
     steps = [facts.filled(text) for text in texts]
-    steps += [f"{facts.filled(text)}: {_listed(names)}." for names, text in lists if names]
+    steps += [f"{facts.filled(text)}: {_join_names(names)}." for names, text in lists if names]
     return (*steps, facts.filled(_REMOVE_OLD))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = len(names) - LISTED_MAX
     return "; ".join([*names[:LISTED_MAX], *([f"and {more} more"] if more > 0 else [])])
 

@@ -186,7 +186,7 @@ def _short(name: str) -> str:
 def _lines(edges: Sequence[GraphEdge], nodes: Sequence[Node]) -> list[Line]:
     room = OccupiedArea()
     for node in nodes:
-        room.occupy(*_circle(node))
+        room.occupy(*_measure_node(node))
         room.occupy(*_name(node))
     pairs = Counter(frozenset(edge.ends) for edge in edges)
     near = Counter(end for edge in edges for end in edge.ends)
@@ -243,7 +243,7 @@ def _on_curve(
     )
 
 
-def _circle(node: Node) -> tuple[float, float, float, float]:
+def _measure_node(node: Node) -> tuple[float, float, float, float]:
     """Return centre and size of a node's mark."""
     return node.x, node.y - UP, 2 * node.radius, 2 * node.radius
 

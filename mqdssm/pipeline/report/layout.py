@@ -61,12 +61,12 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
     boxes = []
     for part in components(dict(enumerate(near))):
         room = np.array([widths[node] + GAP for node in part])
-        points = _apart(_laid_out(part, near), room)
+        points = _push_apart(_laid_out(part, near), room)
         low = (points - np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).min(axis=0)
         points -= low
         size = (points + np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).max(axis=0)
         boxes.append((part, points, float(size[0]), float(size[1])))
-    return _shelved(boxes, len(widths))
+    return _pack_boxes(boxes, len(widths))
 
 
 def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
@@ -120,7 +120,7 @@ def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     return lengths
 
 
-def _apart(points: "Points", widths: "Points") -> "Points":
+def _push_apart(points: "Points", widths: "Points") -> "Points":
     """Push nodes apart along the shorter way, until none covers another.
 
     Nodes are pushed at most `PUSHES` times, and spread now and then.
@@ -148,7 +148,7 @@ def _apart(points: "Points", widths: "Points") -> "Points":
     return points
 
 
-def _shelved(boxes: Sequence[tuple[Sequence[int], "Points", float, float]], count: int) -> Placement:
+def _pack_boxes(boxes: Sequence[tuple[Sequence[int], "Points", float, float]], count: int) -> Placement:
     """Put boxes into rows, from left to right, and return the places of all nodes."""
     area = sum(width * height for _, _, width, height in boxes)
     limit = max(WIDTH_MIN, float(np.sqrt(area)), *(width for _, _, width, _ in boxes), 0.0)

@@ -201,8 +201,8 @@ def load_declaration(path: Path) -> Declaration:
     try:
         root = read_yaml(read_limited(path, DOCUMENT_BYTES_MAX))
         parts = _entries(root, "the file", ("sites", "machines"))
-        sites = tuple(_site(name, node) for name, node in _named(parts, "sites"))
-        machines = tuple(_machine(name, node) for name, node in _named(parts, "machines"))
+        sites = tuple(_site(name, node) for name, node in _named_nodes(parts, "sites"))
+        machines = tuple(_machine(name, node) for name, node in _named_nodes(parts, "machines"))
         return _checked(root, lambda: Declaration(sites=sites, machines=machines, source=str(path.resolve())))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
@@ -221,7 +221,7 @@ def _entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mapping[str
     return values
 
 
-def _named(parts: Mapping[str, YamlNode], key: str) -> Iterable[tuple[str, YamlNode]]:
+def _named_nodes(parts: Mapping[str, YamlNode], key: str) -> Iterable[tuple[str, YamlNode]]:
     return parts[key].mapping(key).items() if key in parts else ()
 
 

@@ -38,7 +38,7 @@ from mqdssm.pipeline.migrate.plan_file import (
 )
 from mqdssm.pipeline.migrate.planning import target_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer
-from mqdssm.pipeline.migrate.target import TargetView, accounts_named, computers_there, domain_sid
+from mqdssm.pipeline.migrate.target import TargetView, accounts_named, domain_sid, find_computers
 from mqdssm.pipeline.sync.declaration import (
     SECURITY,
     Declaration,
@@ -206,7 +206,7 @@ class SyncPlanner:
     def _machines(self) -> Iterator[_PlacedObject]:
         key = self.session.profile.name_key
         names = {key(machine.name): machine.name for machine in self.declaration.machines}
-        computers = computers_there(self.session, names) if names else {}
+        computers = find_computers(self.session, names) if names else {}
         for machine in self.declaration.machines:
             computer = computers.get(key(machine.name))
             if computer is None:
@@ -296,7 +296,7 @@ class SyncPlanner:
         check_new_name(element)
         if self.session.keeps_guids:
             element.identifier = uuid4()
-        new_entry = self._made(element, placed)
+        new_entry = self._make_entry(element, placed)
         form = RightsForm(self.session.profile, new_entry.ldap_class)
         document = self._json(placed.element)
         if declared.rights is not None:
@@ -326,7 +326,7 @@ class SyncPlanner:
             values=new_entry.values,
         )
 
-    def _made(self, element: DirectoryObject, placed: _PlacedObject) -> MadeEntry:
+    def _make_entry(self, element: DirectoryObject, placed: _PlacedObject) -> MadeEntry:
         if isinstance(element, Site):
             return self._builder.site(element)
         if not isinstance(element, Queue) or placed.computer is None:

@@ -151,7 +151,7 @@ def read_topology(source: "ValidationSource", private: Sequence[BrokerQueue] = (
             continue
         queues.append(_queue(row))
     computers = {queue.computer.casefold(): queue.computer for queue in queues}
-    queues += (_at(computers.get(queue.computer.casefold()), queue) for queue in private)
+    queues += (_add_computer_name(computers.get(queue.computer.casefold()), queue) for queue in private)
     queues.sort(key=lambda queue: (queue.path.casefold(), queue.path))
     for first, second in pairwise(queues):
         if first.path == second.path:
@@ -166,7 +166,7 @@ def read_topology(source: "ValidationSource", private: Sequence[BrokerQueue] = (
     return QueueTopology(source.name, tuple(queues), single, unreadable)
 
 
-def _at(computer: str | None, queue: BrokerQueue) -> BrokerQueue:
+def _add_computer_name(computer: str | None, queue: BrokerQueue) -> BrokerQueue:
     """Return a queue with the name of its computer; None keeps the name."""
     if computer is None:
         return queue

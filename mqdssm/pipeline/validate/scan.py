@@ -474,14 +474,14 @@ def display_texts(values: pa.Array) -> pa.Array:
 def _counts(rule: Repeated, sets: Mapping[str, Dataset], part: Part) -> pa.Table:
     """Return the values of a part that occur more than once, and their counts."""
     chunks = [values for _, values, _ in _keyed(rule, sets, {}, part, whole=False)]
-    if surely_different(chunks):
+    if are_surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     value_counts = pc.value_counts(pa.chunked_array(chunks))
     table = pa.table({"value": value_counts.field("values"), "count": value_counts.field("counts")})
     return table.filter(pc.greater(table["count"], 1))
 
 
-def surely_different(chunks: Sequence[pa.Array]) -> bool:
+def are_surely_different(chunks: Sequence[pa.Array]) -> bool:
     """Return True if all values are certainly different.
 
     Only values of one length, as GUIDs, are compared.
@@ -538,7 +538,7 @@ def _shared_by_others(
     return pc.is_in(value_set, value_set=pa.chunked_array(shared_values).combine_chunks())
 
 
-def _once(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _distinct_values(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return each value of an object once, even if its list holds it twice."""
     rows = first_of_pairs(parents, values)
     return parents.take(rows), values.take(rows)
@@ -561,7 +561,7 @@ def _keyed(
             values: Any = key.evaluate(columns)
             batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):
-                parents, values = _once(pc.list_parent_indices(values), pc.list_flatten(values))
+                parents, values = _distinct_values(pc.list_parent_indices(values), pc.list_flatten(values))
                 batch = batch.take_rows(parents)
             mask = pc.is_valid(values)
             values, batch = values.filter(mask), batch.keep_rows(mask) if whole else batch

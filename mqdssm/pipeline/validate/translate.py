@@ -66,7 +66,7 @@ def translate(text: str, types: Types) -> TranslatedExpression:
         Untranslatable: a part may have another meaning in Arrow.
         ValueError: it cannot be parsed.
     """
-    return _made(parsed(text).tree, types)
+    return _translate_tree(parsed(text).tree, types)
 
 
 def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
@@ -135,7 +135,7 @@ def _expect(expression: TranslatedExpression, kind: pa.DataType) -> TranslatedEx
 # -- the kinds of expression
 
 
-def _made(tree: Tree, types: Types) -> TranslatedExpression:
+def _translate_tree(tree: Tree, types: Types) -> TranslatedExpression:
     maker = _MAKERS.get(tree[0])
     if maker is None:
         raise Untranslatable(f"{tree[1]} is not known outside Spark")
@@ -156,7 +156,7 @@ def _stored(tree: Tree, types: Types) -> TranslatedExpression:
 
     Some functions are faster on dictionaries.
     """
-    expression = _made(tree, types)
+    expression = _translate_tree(tree, types)
     if tree[0] == "column":
         (name,) = expression.columns
         return TranslatedExpression(
@@ -200,13 +200,13 @@ def _apply(
 
 
 def _negative(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _expect(_made(tree[1], types), _LONG)
+    expression = _expect(_translate_tree(tree[1], types), _LONG)
     return _apply(_LONG, pc.negate_checked, expression, may_fail=bool(expression.columns))
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
+        left, right = (_expect(_translate_tree(side, types), _LONG) for side in tree[1:])
         if left.is_int and right.is_int:
             raise Untranslatable(f"{tree[0]} of two numbers of 32 bits")
         return _apply(_LONG, function, left, right, may_fail=True)
@@ -220,22 +220,22 @@ def _modulo(tree: Tree, types: Types) -> TranslatedExpression:
     def rest(datum: Any) -> Any:
         return pc.subtract(datum, pc.multiply(pc.divide(datum, divisor), divisor))
 
-    return _apply(_LONG, rest, _expect(_made(tree[1], types), _LONG))
+    return _apply(_LONG, rest, _expect(_translate_tree(tree[1], types), _LONG))
 
 
 def _not(tree: Tree, types: Types) -> TranslatedExpression:
-    return _apply(_BOOL, pc.invert, _expect(_made(tree[1], types), _BOOL))
+    return _apply(_BOOL, pc.invert, _expect(_translate_tree(tree[1], types), _BOOL))
 
 
 def _or(tree: Tree, types: Types) -> TranslatedExpression:
-    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    left, right = (_expect(_translate_tree(side, types), _BOOL) for side in tree[1:])
     if right.may_fail:
         return _where_open(left, right, pc.or_kleene, is_open_while=False)
     return _apply(_BOOL, pc.or_kleene, left, right)
 
 
 def _and(tree: Tree, types: Types) -> TranslatedExpression:
-    left, right = (_expect(_made(side, types), _BOOL) for side in tree[1:])
+    left, right = (_expect(_translate_tree(side, types), _BOOL) for side in tree[1:])
     if not right.costly and not right.may_fail:
         return _apply(_BOOL, pc.and_kleene, left, right)
     return _where_open(left, right, pc.and_kleene, is_open_while=True)
@@ -276,7 +276,7 @@ def _filtered(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.
 
 def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        left, right = _alike(_made(tree[1], types), _made(tree[2], types))
+        left, right = _alike(_translate_tree(tree[1], types), _translate_tree(tree[2], types))
         return _apply(_BOOL, function, left, right)
 
     return make
@@ -296,7 +296,7 @@ def _is_null(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _in(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _made(tree[1], types)
+    expression = _translate_tree(tree[1], types)
     kind = {_STRING: "text", _LONG: "number"}.get(expression.type)
     if any(item[0] != kind for item in tree[2:]):
         raise Untranslatable("IN with literals of another type")
@@ -308,12 +308,12 @@ def _like(tree: Tree, types: Types) -> TranslatedExpression:
     pattern = tree[2]
     if "\\" in pattern:
         raise Untranslatable("LIKE with an escape")
-    expression = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_translate_tree(tree[1], types), _STRING)
     return _apply(_BOOL, lambda datum: pc.match_like(datum, pattern), expression, costly=True)
 
 
 def _rlike(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_translate_tree(tree[1], types), _STRING)
     pattern = functions.checked_pattern(tree[2])
     if pattern is None:
         raise Untranslatable(f"the regular expression {tree[2]!r}")
@@ -321,7 +321,7 @@ def _rlike(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _replace(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_translate_tree(tree[1], types), _STRING)
     if tree[2] != functions.FIRST_RDN or tree[3]:
         raise Untranslatable("regexp_replace with another pattern than that of a DN's first part")
     return _apply(_STRING, functions.without_first_rdn, expression, costly=True)
@@ -329,7 +329,7 @@ def _replace(tree: Tree, types: Types) -> TranslatedExpression:
 
 def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        expression = _expect(_made(tree[1], types), _STRING)
+        expression = _expect(_translate_tree(tree[1], types), _STRING)
         return _apply(_BOOL, lambda datum: function(datum, tree[2]), expression, costly=True)
 
     return make
@@ -337,7 +337,7 @@ def _text_test(function: Callable[..., Any]) -> Callable[[Tree, Types], Translat
 
 def _utf16_length(tree: Tree, types: Types) -> TranslatedExpression:
     return _as_int(
-        _apply(_LONG, functions.utf16_octets, _expect(_made(tree[1], types), _STRING), costly=True)
+        _apply(_LONG, functions.utf16_octets, _expect(_translate_tree(tree[1], types), _STRING), costly=True)
     )
 
 
@@ -355,13 +355,13 @@ def _as_int(expression: TranslatedExpression) -> TranslatedExpression:
 
 def _case_of(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        return _apply(_STRING, function, _expect(_made(tree[1], types), _STRING), costly=True)
+        return _apply(_STRING, function, _expect(_translate_tree(tree[1], types), _STRING), costly=True)
 
     return make
 
 
 def _coalesce(tree: Tree, types: Types) -> TranslatedExpression:
-    parts = _of_one_type([_made(operand, types) for operand in tree[1:]], "coalesce")
+    parts = _of_one_type([_translate_tree(operand, types) for operand in tree[1:]], "coalesce")
     if any(part.may_fail for part in parts[1:]):
         raise Untranslatable("coalesce of what may fail")
     return _apply(parts[0].type, pc.coalesce, *parts)
@@ -375,8 +375,8 @@ def _of_one_type(parts: list[TranslatedExpression], function_name: str) -> list[
 
 
 def _if(tree: Tree, types: Types) -> TranslatedExpression:
-    test = _expect(_made(tree[1], types), _BOOL)
-    yes, no = _of_one_type([_made(operand, types) for operand in tree[2:]], "if")
+    test = _expect(_translate_tree(tree[1], types), _BOOL)
+    yes, no = _of_one_type([_translate_tree(operand, types) for operand in tree[2:]], "if")
     if yes.may_fail or no.may_fail:
         raise Untranslatable("if with what may fail")
 
@@ -388,19 +388,19 @@ def _if(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _size(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _made(tree[1], types)
+    expression = _translate_tree(tree[1], types)
     if not pa.types.is_list(expression.type):
         raise Untranslatable(f"size of {expression.type}")
     return _as_int(_apply(_LONG, lambda datum: pc.list_value_length(datum).cast(_LONG), expression))
 
 
 def _exists(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _made(tree[1], types)
+    expression = _translate_tree(tree[1], types)
     if not pa.types.is_list(expression.type):
         raise Untranslatable(f"exists in {expression.type}")
     name = tree[2]
     try:
-        body = _expect(_made(tree[3], {name: expression.type.value_type}), _BOOL)
+        body = _expect(_translate_tree(tree[3], {name: expression.type.value_type}), _BOOL)
     except Untranslatable as unknown:
         raise Untranslatable(f"exists or array_contains: {unknown}") from None
     if body.may_fail:
@@ -414,7 +414,7 @@ def _exists(tree: Tree, types: Types) -> TranslatedExpression:
 
 def _part(*, first: bool) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        expression = _expect(_made(tree[1], types), _STRING)
+        expression = _expect(_translate_tree(tree[1], types), _STRING)
         return _apply(
             _STRING, lambda datum: functions.part_of(datum, tree[2], first=first), expression, costly=True
         )
@@ -423,24 +423,24 @@ def _part(*, first: bool) -> Callable[[Tree, Types], TranslatedExpression]:
 
 
 def _substring(tree: Tree, types: Types) -> TranslatedExpression:
-    expression, start, size = _expect(_made(tree[1], types), _STRING), tree[2] - 1, tree[3]
+    expression, start, size = _expect(_translate_tree(tree[1], types), _STRING), tree[2] - 1, tree[3]
     end = None if size is None else start + size
     return _apply(_STRING, lambda datum: pc.utf8_slice_codeunits(datum, start, end), expression, costly=True)
 
 
 def _trim(tree: Tree, types: Types) -> TranslatedExpression:
     trim = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[tree[2]]
-    expression = _expect(_made(tree[1], types), _STRING)
+    expression = _expect(_translate_tree(tree[1], types), _STRING)
     return _apply(_STRING, lambda datum: trim(datum, characters=" "), expression, costly=True)
 
 
 def _concat(tree: Tree, types: Types) -> TranslatedExpression:
-    parts = [_expect(_made(operand, types), _STRING) for operand in tree[1:]]
+    parts = [_expect(_translate_tree(operand, types), _STRING) for operand in tree[1:]]
     return _apply(_STRING, lambda *datums: pc.binary_join_element_wise(*datums, ""), *parts, costly=True)
 
 
 def _bits(tree: Tree, types: Types) -> TranslatedExpression:
-    left, right = (_expect(_made(side, types), _LONG) for side in tree[1:])
+    left, right = (_expect(_translate_tree(side, types), _LONG) for side in tree[1:])
     return _apply(_LONG, pc.bit_wise_and, left, right)
 
 

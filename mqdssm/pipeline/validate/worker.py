@@ -194,7 +194,7 @@ def _name(plan: ValidationPlan, item: ValidationItem) -> str:
     return f"{item.type} in {item.piece.path}"
 
 
-def here(plan: ValidationPlan) -> Iterator[pa.RecordBatch]:
+def run_here(plan: ValidationPlan) -> Iterator[pa.RecordBatch]:
     """Run the whole plan in this process, without Spark."""
     whole = planned(plan)
     for item in chain.from_iterable(whole.tasks):

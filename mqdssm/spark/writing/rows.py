@@ -24,7 +24,7 @@ from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.frames.columns import ATTRIBUTES, DN_COLUMN, OBJECT_CLASS, FrameType, element_of
 from mqdssm.pipeline.migrate.candidates import Candidate, Candidates, reason_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
-from mqdssm.pipeline.migrate.target import TargetView, computers_there, sites_there
+from mqdssm.pipeline.migrate.target import TargetView, find_computers, read_sites
 from mqdssm.spark.options import OnConflict
 from mqdssm.spark.writing.outcomes import SettledRow
 from mqdssm.tables import TABLES
@@ -148,8 +148,8 @@ class ChangeMaker:
         names = {key(name): name for element in elements if (name := _computer_name(element))}
         sites = {}
         if any(isinstance(element, QueueManager) for element in elements):
-            sites = {site.guid: site for site in sites_there(self._session).values() if site.guid is not None}
-        computers = computers_there(self._session, names) if names else {}
+            sites = {site.guid: site for site in read_sites(self._session).values() if site.guid is not None}
+        computers = find_computers(self._session, names) if names else {}
         machines = {}
         # by the present GUID, or an earlier one
         existing_entries = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())

@@ -20,7 +20,7 @@ from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import FRAMES, GraphRule, Repeated, Rule
 from mqdssm.pipeline.validate.run import choose, draw
 from mqdssm.pipeline.validate.sources import ValidationSource
-from mqdssm.pipeline.validate.worker import ValidationPlan, can, here
+from mqdssm.pipeline.validate.worker import ValidationPlan, can, run_here
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -287,7 +287,7 @@ def found(source: ValidationSource, rules: Iterable[Rule] = RULES) -> list[tuple
                 single[name].append(rule)
     chosen = {name: tuple(mine) for name, mine in single.items() if mine}
     plan = ValidationPlan(source.sets, chosen, tuple(unique), source.dns, NOW)
-    rows = [row for batch in here(plan) for row in batch.to_pylist()]
+    rows = [row for batch in run_here(plan) for row in batch.to_pylist()]
     result = [(row["rule"], row["type"], row["guid"], row["message"]) for row in rows]
     result += [(one.rule, one.type, one.guid, one.message) for one in draw(applied, source)]
     return sorted(result, key=str)

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.migrate.apply_journal import LATER, ApplyJournal, JournalLine
-from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, disk_errors_told
+from mqdssm.pipeline.migrate.apply_work import ErrorCount, FileDone, convert_disk_errors
 from mqdssm.pipeline.migrate.applying import ApplyOptions
 from mqdssm.pipeline.migrate.places import (
     MapRow,
@@ -282,5 +282,5 @@ def test_a_report_is_written_and_read(tmp_path):
     ids=["disk", "Spark", "Java"],
 )
 def test_only_the_disks_errors_are_told_as_such(tmp_path, error, kind, words):
-    with pytest.raises(kind, match=words), disk_errors_told(tmp_path):
+    with pytest.raises(kind, match=words), convert_disk_errors(tmp_path):
         raise error

@@ -14,7 +14,7 @@ from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.validate import scan
 from mqdssm.pipeline.validate.datasets import dataset
 from mqdssm.pipeline.validate.rules.rule import Repeated
-from mqdssm.pipeline.validate.scan import Part, repeated, surely_different
+from mqdssm.pipeline.validate.scan import Part, are_surely_different, repeated
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 
@@ -39,19 +39,19 @@ def test_what_is_surely_different_is_there_once(lists: list[list[str]]) -> None:
     texts = [text for one in lists for text in one]
     chunks = [pa.array(["zzzz", *one], pa.string()).slice(1) for one in lists]
 
-    if surely_different(chunks):
+    if are_surely_different(chunks):
         assert len(set(texts)) == len(texts)
     elif all(len({len(text) for text in one}) <= 1 for one in lists):
         assert len(set(texts)) < len(texts)
 
 
 def test_texts_of_other_lengths_are_left_to_counting() -> None:
-    assert not surely_different([pa.array(["abc"])])
-    assert not surely_different([pa.array(["abcd", "abcdefgh"])])
-    assert not surely_different([pa.array(["abcd"]), pa.array([1])])
-    assert not surely_different([pa.array(["", ""])])
-    assert not surely_different([pa.array(["abcd", "", ""]).slice(1)])
-    assert surely_different([])
+    assert not are_surely_different([pa.array(["abc"])])
+    assert not are_surely_different([pa.array(["abcd", "abcdefgh"])])
+    assert not are_surely_different([pa.array(["abcd"]), pa.array([1])])
+    assert not are_surely_different([pa.array(["", ""])])
+    assert not are_surely_different([pa.array(["abcd", "", ""]).slice(1)])
+    assert are_surely_different([])
 
 
 @given(
@@ -86,7 +86,7 @@ def test_repeated_values_are_found_in_parts_that_bound_memory(tmp_path, monkeypa
         held.append(sum(map(len, chunks)))
         return False
 
-    monkeypatch.setattr(scan, "surely_different", counted)
+    monkeypatch.setattr(scan, "are_surely_different", counted)
 
     def found(held_max: int) -> list[dict[str, str]]:
         batches = repeated(rule, sets, {}, held_max, StopRequest())

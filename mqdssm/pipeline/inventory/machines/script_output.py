@@ -53,7 +53,7 @@ def _moment(value: Any) -> datetime | None:
         raise ValueError(f"time {value[:40]!r} is out of range") from None
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """Return a list.
 
     PowerShell writes some lists of one object as the object, and some lists with their count.
@@ -163,9 +163,9 @@ class _Output(_Part):
     operating_system: _System | None = None
     service: _Service | None = None
     service_counters: _ServiceCounters | None = None
-    queues: Annotated[list[_Queue] | None, BeforeValidator(_listed)] = None
-    queue_counters: Annotated[list[_QueueCounter] | None, BeforeValidator(_listed)] = None
-    problems: Annotated[list[Text] | None, BeforeValidator(_listed), Field(max_length=PROBLEMS_MAX)] = None
+    queues: Annotated[list[_Queue] | None, BeforeValidator(_as_list)] = None
+    queue_counters: Annotated[list[_QueueCounter] | None, BeforeValidator(_as_list)] = None
+    problems: Annotated[list[Text] | None, BeforeValidator(_as_list), Field(max_length=PROBLEMS_MAX)] = None
 
     def report(self, origin: str) -> MachineReport:
         system, service = self.operating_system or _System(), self.service or _Service()

@@ -163,11 +163,11 @@ class Baseline:
         number = 1
         try:
             with path.open("rb") as file:
-                created = _made(_json(file))
+                created = _parse_created(_json(file))
                 findings: dict[FindingKey, KnownFinding] = {}
                 while file.peek(1):
                     number += 1
-                    finding = _known(_json(file))
+                    finding = _parse_finding(_json(file))
                     findings[finding.key] = finding
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
@@ -206,13 +206,13 @@ def _check_length(line: bytes) -> None:
         raise ValueError(f"it is longer than {LINE_BYTES_MAX} bytes")
 
 
-def _made(head: Any) -> datetime:
+def _parse_created(head: Any) -> datetime:
     if not isinstance(head, dict) or head.get("mqdssm-baseline") != VERSION:
         raise ValueError(f"its first line does not say that it is a baseline of version {VERSION}")
     return datetime.fromisoformat(head["made"])
 
 
-def _known(line: Any) -> KnownFinding:
+def _parse_finding(line: Any) -> KnownFinding:
     texts = [line[name] for name in _FIELDS]
     count = line["count"]
     if not all(isinstance(text, str) for text in texts) or type(count) is not int or count < 1:

@@ -114,7 +114,7 @@ def descriptor(case: Case) -> Iterator[Verdict]:
         return
     if not _is_canonical(descriptor.dacl.aces):
         yield "security-dacl-order", "entries of Security are not in canonical order: tools may reorder them"
-    yield from _too_free(case.type, descriptor.dacl.aces)
+    yield from _find_excessive_rights(case.type, descriptor.dacl.aces)
 
 
 def _is_canonical(aces: Sequence[Ace]) -> bool:
@@ -129,7 +129,7 @@ def _is_canonical(aces: Sequence[Ace]) -> bool:
     return ranks == sorted(ranks)
 
 
-def _too_free(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
+def _find_excessive_rights(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
     kind = kind_of(name)
     receives = _RECEIVES.get(name, 0)
     fully_granted = dict(_full_control(aces, kind))

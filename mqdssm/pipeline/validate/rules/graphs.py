@@ -90,7 +90,7 @@ def sites(tables: "Tables") -> Iterator[GraphFinding]:
                 f"a foreign site, yet {native[guid]} queue managers in it are no foreign systems or routers"
             )
             yield GraphFinding("site-foreign-consistent", "site", row, words)
-    yield from _homeless(rows, tables["queue-manager"])
+    yield from _find_unconnected_sites(rows, tables["queue-manager"])
 
 
 def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[Any, int]]:
@@ -110,7 +110,7 @@ def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[A
     return counts[0], counts[1]
 
 
-def _homeless(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[GraphFinding]:
+def _find_unconnected_sites(rows: Mapping[str, Row], managers: "pa.Table") -> Iterator[GraphFinding]:
     """Find native sites of foreign systems that are in no foreign site."""
     import pyarrow.compute as pc
 
@@ -232,7 +232,7 @@ def settings(tables: "Tables") -> Iterator[GraphFinding]:
     site_of = {_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
     placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
     servers = _servers(tables["queue-manager"])
-    owners = _known({row["QueueManagerIdentifier"] for row, _ in placed}, tables["queue-manager"])
+    owners = _find_known_guids({row["QueueManagerIdentifier"] for row, _ in placed}, tables["queue-manager"])
     existing_places = {place for _, place in placed}
     known_sites = frozenset(site_of.values())
     needed: dict[_Place, Row] = {}
@@ -286,7 +286,7 @@ def _servers(managers: "pa.Table") -> list[Row]:
     return rows
 
 
-def _known(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
+def _find_known_guids(guids: Iterable[str | None], managers: "pa.Table") -> frozenset[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 

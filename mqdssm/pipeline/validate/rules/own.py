@@ -67,7 +67,7 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     """
     content = read_content(path)
     try:
-        _only(content, _TABLES, "the file")
+        _check_names(content, _TABLES, "the file")
         rule_ids = tuple(dict.fromkeys(rule.id for rule in rules))
         off = _off(content.get("off", {}), rule_ids)
         adjusted_rules = _severities(rules, content.get("severity", {}), rule_ids)
@@ -101,22 +101,22 @@ def _list(content: dict[str, Any], name: str) -> list[Any]:
     return tables
 
 
-def _only(table: Any, names: Iterable[str], where: str) -> None:
+def _check_names(table: Any, names: Iterable[str], where: str) -> None:
     if not isinstance(table, dict):
         raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
     for name in table:
         if name not in names:
-            raise ValueError(f"{where} knows no {name!r}{_likely(name, names)}")
+            raise ValueError(f"{where} knows no {name!r}{_suggest_name(name, names)}")
 
 
-def _likely(name: str, choices: Iterable[str]) -> str:
+def _suggest_name(name: str, choices: Iterable[str]) -> str:
     names = list(choices)
     listed = f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
     return suggestion(name, names, otherwise=listed if len(names) > SHOWN_MAX else None)
 
 
 def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
-    _only(table, rule_ids, "[severity]")
+    _check_names(table, rule_ids, "[severity]")
     for name, severity in table.items():
         if severity not in SEVERITIES:
             raise ValueError(f"[severity] {name}: {severity!r} is none of {', '.join(SEVERITIES)}")
@@ -124,13 +124,13 @@ def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> t
 
 
 def _off(table: Any, rule_ids: Sequence[str]) -> tuple[str, ...]:
-    _only(table, ("rules",), "[off]")
+    _check_names(table, ("rules",), "[off]")
     off = table.get("rules", [])
     if not isinstance(off, list):
         raise ValueError("[off] rules is no list of ids")  # noqa: TRY004  one kind of error
     for name in off:
         if name not in rule_ids:
-            raise ValueError(f"[off] there is no rule {name!r}{_likely(str(name), rule_ids)}")
+            raise ValueError(f"[off] there is no rule {name!r}{_suggest_name(str(name), rule_ids)}")
     return tuple(dict.fromkeys(off))
 
 
@@ -143,7 +143,7 @@ def _unique(ids: Sequence[str]) -> None:
 def _rule(table: Any, number: int) -> Rule:
     called = table.get("id") if isinstance(table, dict) else None
     where = f"rule {called}" if isinstance(called, str) and called else f"rule number {number}"
-    _only(table, (*_REQUIRED, *_OPTIONAL), where)
+    _check_names(table, (*_REQUIRED, *_OPTIONAL), where)
     for name in _REQUIRED:
         if not table.get(name):
             raise ValueError(f"{where} has no {name}")
@@ -153,7 +153,7 @@ def _rule(table: Any, number: int) -> Rule:
             raise ValueError(f"{where}: {name} is {value!r}")
     for name in table["types"]:
         if name not in FRAMES:
-            raise ValueError(f"{where}: there is no type {name!r}{_likely(name, FRAMES)}")
+            raise ValueError(f"{where}: there is no type {name!r}{_suggest_name(name, FRAMES)}")
     if table["severity"] not in SEVERITIES:
         raise ValueError(f"{where}: severity {table['severity']!r} is none of {', '.join(SEVERITIES)}")
     try:
@@ -187,7 +187,7 @@ def _check_columns(used: Iterable[str], kind: str, where: str) -> None:
     lower = {name.lower() for name in column_names}
     for name in sorted(used):
         if name.lower() not in lower:
-            raise ValueError(f"{where}: {kind} has no column {name}{_likely(name, column_names)}")
+            raise ValueError(f"{where}: {kind} has no column {name}{_suggest_name(name, column_names)}")
 
 
 def check_own_rules(own_rules: Sequence[Rule], source: "ValidationSource", sql: "SqlRunner | None") -> None:

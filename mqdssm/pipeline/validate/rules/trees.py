@@ -120,7 +120,7 @@ def parsed(text: str) -> Parsed:
     Raises:
         ValueError: it is no expression; the text names the fault.
     """
-    entry = _kept().get(text)
+    entry = _read_trees().get(text)
     if entry is not None:
         return Parsed(frozenset(entry[0]), _tuples(entry[1]))
     return parsed_anew(text)
@@ -133,7 +133,7 @@ def parsed_anew(text: str) -> Parsed:
 
 
 @lru_cache(maxsize=1)
-def _kept() -> Mapping[str, Any]:
+def _read_trees() -> Mapping[str, Any]:
     trees: Mapping[str, Any] = json.loads(files(__package__).joinpath(TREES_NAME).read_text(encoding="utf-8"))
     return trees
 
@@ -292,7 +292,7 @@ def _substring(node: Any) -> Tree | None:
     return ("substring", _tree(node.this), start[1], size[1])
 
 
-def _left(node: Any) -> Tree | None:
+def _left_substring(node: Any) -> Tree | None:
     size = _tree(node.expression)
     return ("substring", _tree(node.this), 1, size[1]) if size[0] == "number" else None
 
@@ -341,11 +341,11 @@ def _anonymous(node: Any) -> Tree | None:
     return ("trim", *parts, "BOTH") if name == "btrim" and len(parts) == 1 else None
 
 
-def _one(kind: str) -> Callable[[Any], Tree]:
+def _one_operand(kind: str) -> Callable[[Any], Tree]:
     return lambda node: (kind, _tree(node.this))
 
 
-def _two(kind: str) -> Callable[[Any], Tree]:
+def _two_operands(kind: str) -> Callable[[Any], Tree]:
     return lambda node: (kind, _tree(node.this), _tree(node.expression))
 
 
@@ -378,13 +378,13 @@ def _makers() -> Mapping[str, Callable[[Any], Tree | None]]:
         "ArrayContains": _array_contains,
         "SubstringIndex": _substring_index,
         "Substring": _substring,
-        "Left": _left,
+        "Left": _left_substring,
         "Trim": _trim,
         "Concat": _concat,
         "If": _if,
         "Case": _case,
         "Mod": _modulo,
-        "Nullif": lambda node: ("if", _two("=")(node), ("null",), _tree(node.this)),
+        "Nullif": lambda node: ("if", _two_operands("=")(node), ("null",), _tree(node.this)),
         "Nvl2": lambda node: (
             "if",
             ("not", ("is_null", _tree(node.this))),
@@ -392,8 +392,8 @@ def _makers() -> Mapping[str, Callable[[Any], Tree | None]]:
             _tree(node.args["false"]),
         ),
         "Anonymous": _anonymous,
-        **{name: _one(kind) for name, kind in _ONE.items()},
-        **{name: _two(kind) for name, kind in _TWO.items()},
+        **{name: _one_operand(kind) for name, kind in _ONE.items()},
+        **{name: _two_operands(kind) for name, kind in _TWO.items()},
     }
 
 
