@@ -19,7 +19,7 @@ from mqdssm.model.messages import Command, DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.rules import whole
+from mqdssm.store.rules import complete_properties
 from mqdssm.tables.numbering import Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES, entry_of
 from mqdssm.testing import OpenLdapServer
@@ -92,7 +92,7 @@ class Replica:
         table = PROPERTY_TABLES[ObjectType.QUEUE]
         entries = []
         for change in islice(self.queues(), number):
-            properties = whole(ObjectType.QUEUE, None, change.properties)
+            properties = complete_properties(ObjectType.QUEUE, None, change.properties)
             guid = change.guid_identifier or _SITE
             values = entry_of(
                 ObjectType.QUEUE,

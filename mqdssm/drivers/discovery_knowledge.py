@@ -26,7 +26,7 @@ from mqdssm.model.elements import QueueManager, Site
 from mqdssm.model.filters import Filter
 from mqdssm.model.guid import Guid
 from mqdssm.store.ldap.places import DirectoryPlaces
-from mqdssm.store.ldap.stored_entry import held_of
+from mqdssm.store.ldap.stored_entry import stored_entry_of
 from mqdssm.tables.property_rows import GUIDS
 
 log: Final = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class DiscoveryReader:
             return
         for entry in sorted(entries, key=lambda item: item.dn.casefold()):
             with suppress(MappingError):
-                identifier = held_of(entry).identifier
+                identifier = stored_entry_of(entry).identifier
                 if identifier is not None:
                     yield identifier
 

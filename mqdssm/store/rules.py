@@ -62,7 +62,7 @@ def computer_of(path_name: str) -> str:
 # -- properties of objects -----------------------------------------------------------------------------
 
 
-def kept(
+def select_kept_properties(
     object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
     """Return the properties that an object of the type keeps.
@@ -73,14 +73,14 @@ def kept(
     return {propid: value for propid, value in properties if propid in mine}
 
 
-def whole(
+def complete_properties(
     object_type: ObjectType, path_name: str | None, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> dict[Propid, PropertyValue]:
     """Return all properties of a new or replaced object, with defaults.
 
     A path name among the properties takes precedence over the argument ([MS-MQDS] 3.1.6.3).
     """
-    all_properties = {**DEFAULTS[object_type], **kept(object_type, properties)}
+    all_properties = {**DEFAULTS[object_type], **select_kept_properties(object_type, properties)}
     name = NAME[object_type]
     if name is not None and path_name is not None:
         all_properties.setdefault(name, path_name)
@@ -256,14 +256,19 @@ def object_change(
     )
 
 
-def deletion_change(grave: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
+def deletion_change(tombstone: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
     """Return a tombstone as a change for synchronization ([MC-MQDSRP] 3.2.7.3)."""
     return deletion(
-        grave.object_type, grave.identifier, grave.partition_id, grave.seq_number, grave.scope, purged=purged
+        tombstone.object_type,
+        tombstone.identifier,
+        tombstone.partition_id,
+        tombstone.seq_number,
+        tombstone.scope,
+        purged=purged,
     )
 
 
-def type_said(value: PropertyValue | None) -> ObjectType:
+def type_of_deletion(value: PropertyValue | None) -> ObjectType:
     """Return the type of a deleted object from PROPID_D_OBJTYPE.
 
     DELETED_OBJECT if it is not known.
@@ -271,7 +276,7 @@ def type_said(value: PropertyValue | None) -> ObjectType:
     return ObjectType(value) if value in _TYPE_NUMBERS else ObjectType.DELETED_OBJECT
 
 
-def scope_said(value: PropertyValue | None) -> Scope:
+def scope_of_deletion(value: PropertyValue | None) -> Scope:
     """Return the scope of a deletion from PROPID_D_SCOPE.
 
     The whole enterprise if it is not given.
@@ -292,7 +297,7 @@ def deletion_of(change: DirectoryChange, identifier: Guid, object_type: ObjectTy
         partition_id=change.partition_id,
         seq_number=change.seq_number,
         object_type=object_type,
-        scope=scope_said(change.get(Propid.D_SCOPE)),
+        scope=scope_of_deletion(change.get(Propid.D_SCOPE)),
     )
 
 

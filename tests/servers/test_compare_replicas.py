@@ -60,10 +60,10 @@ def test_each_plain_ldap_write_is_found(pair: Pair) -> None:
         pec.delete(queue_dn(pec, "d"))
         psc.modify(queue_dn(psc, "e"), {"mqisSeqNumber": [b"3"]})
         psc.modify(queue_dn(psc, "f"), {"mqisSeqNumber": [b"900"]})
-        (grave,) = pec.find(
+        (tombstone,) = pec.find(
             pec.naming.configuration, Equal("mqisDeletedID", bytes(guid_of("PEC\\g"))), ["1.1"]
         )
-        pec.delete(grave.dn)
+        pec.delete(tombstone.dn)
     with mqdssm.connect(by_owner.ldapi_url, allow_replicated=True) as directory:
         made = directory.create(mqdssm.Queue(pathname="pec\\adapter"))
     code, differences, _ = pair.compare()

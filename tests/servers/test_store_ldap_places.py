@@ -379,8 +379,8 @@ class TestDamagedNumbers:
     def test_a_damaged_tombstone_does_not_hinder_a_start(self, world: World, harness: LdapHarness) -> None:
         gone, machine = guid(), guid()
         world.apply(world.deletion(gone, 1), world.sync(machine, 2, world.machine(machine)))
-        (grave,) = found_in(harness, Equal("mqisDeletedID", bytes(gone)))
-        harness.session.modify(grave.dn, {"mqisObjectID": (b"xx",)})
+        (tombstone,) = found_in(harness, Equal("mqisDeletedID", bytes(gone)))
+        harness.session.modify(tombstone.dn, {"mqisObjectID": (b"xx",)})
         harness.reopen()
         assert world.recover() == 2
 

@@ -192,7 +192,7 @@ class OverlooksTombstones(CrashingStore):
     def perform(self, operation):
         result = super().perform(operation)
         if isinstance(operation, ops.Recover) and result.highest:
-            kept = self._store._kept.shelf(operation.partition_id)
+            kept = self._store._kept.partition_table(operation.partition_id)
             highest = max((one.seq_number for one in kept.objects.values()), default=MIN)
             return ops.Recovered(highest=highest)
         return result
@@ -209,17 +209,17 @@ class ForgetsOldNumber(CrashingStore):
             and result.identifier
         ):
             kept = self._store._kept
-            found = kept.shelf(operation.partition_id).objects[result.identifier]
+            found = kept.partition_table(operation.partition_id).objects[result.identifier]
             if found.seq_number == operation.seq_number:
                 kept.put(replace(found, seq_number=operation.seq_number.minus(1)))
         return result
 
 
-def _delete_first(self, shelf, found, grave):
+def _delete_first(self, table, found, tombstone):
     """The object goes first, then comes the tombstone."""
     if found is not None:
         self._write(self._kept.remove, found)
-    self._write(self._kept.bury, grave)
+    self._write(self._kept.write_tombstone, tombstone)
 
 
 # -- defects of the engine -----------------------------------------------------------------------------

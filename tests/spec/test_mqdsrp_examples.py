@@ -182,11 +182,11 @@ def test_deleting_a_queue() -> None:
     net.sent.clear()
     gone = net.change("PSC1", Command.DELETE, ObjectType.QUEUE, path_name="C14\\testq", partition_id=SITE1)
     assert gone.status == Hresult.MQ_OK
-    grave = {"command": Command.DELETE, "guid_identifier": guid_of("queue C14\\testq")}
+    tombstone = {"command": Command.DELETE, "guid_identifier": guid_of("queue C14\\testq")}
     net.stop("BSC01")
     net.run(SETTLE_S)
     sent = next(of_kind(net, "PSC1", "ChangePropagationMessage")).directory_changes
-    assert [{name: getattr(one, name) for name in grave} for one in sent] == [grave]
+    assert [{name: getattr(one, name) for name in tombstone} for one in sent] == [tombstone]
     acks = messages(net, "BSCAck", "PSCAck")
     assert {("BSC02", "PEC", "BSCAck"), ("BSC21", "PSC2", "BSCAck")} <= set(acks)
     assert "BSC01" not in {source for source, _, _ in acks}

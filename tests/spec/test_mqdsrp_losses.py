@@ -178,7 +178,7 @@ def test_what_a_bsc_has_of_its_lost_psc_is_not_lost(how) -> None:
     else:
         kept = host.store._kept
         for name in ("q1", "q2", "q3"):
-            kept.remove(next(one for one in kept.everywhere(guid_of(f"queue C14\\{name}"))))
+            kept.remove(next(one for one in kept.find_objects(guid_of(f"queue C14\\{name}"))))
         host.settings = replace(host.settings, restored=how == "old copy")
         net.hosts["PSC1"] = host
         net.restart("PSC1")

@@ -38,7 +38,7 @@ def neighbor(server: Lone, name: str) -> DirectoryNeighbor:
     return next(one for one in server.state().neighbors if one.machine_name == name)
 
 
-def grave(server: Lone, queue: str, partition_id=HOME) -> bool:
+def tombstone(server: Lone, queue: str, partition_id=HOME) -> bool:
     """Whether there is a tombstone of a queue."""
     return numbers(server, partition_id).get(guid_of(f"queue {queue}"), (0, None))[1] is Command.DELETE
 
@@ -120,14 +120,14 @@ def test_a_machine_that_is_no_bsc_of_ours_is_not() -> None:
 def test_what_all_pscs_have_acknowledged_is_purged() -> None:
     server = eager()
     make_queue(server, "q1")
-    assert grave(server, "gone")  # nobody has acknowledged it
+    assert tombstone(server, "gone")  # nobody has acknowledged it
     server.got(acked("Other", 4), "Other")
     make_queue(server, "q2")
-    assert grave(server, "gone")
+    assert tombstone(server, "gone")
     assert server.partition(HOME).purged == 4
     server.got(acked("Other", 5), "Other")
     make_queue(server, "q3")
-    assert not grave(server, "gone")
+    assert not tombstone(server, "gone")
     assert server.partition(HOME).purged == 5  # decision R5
     assert numbers(server)[guid_of("queue q3")] == (8, Command.SYNC)
 
@@ -138,10 +138,10 @@ def test_the_slowest_psc_counts() -> None:
     make_site(server, "Third", "Far")
     server.got(acked("Other", 5), "Other")
     make_queue(server, "q1")
-    assert grave(server, "gone")
+    assert tombstone(server, "gone")
     server.got(acked("Far", 5), "Far")
     make_queue(server, "q2")
-    assert not grave(server, "gone")
+    assert not tombstone(server, "gone")
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.9")
@@ -150,7 +150,7 @@ def test_the_newest_numbers_are_a_buffer(buffer, there) -> None:
     server = eager(purge_buffer=buffer)
     server.got(acked("Other", 5), "Other")
     make_queue(server, "q1")
-    assert grave(server, "gone") is there  # decision R5: inside the buffer, acknowledged or not
+    assert tombstone(server, "gone") is there  # decision R5: inside the buffer, acknowledged or not
     assert server.partition(HOME).purged == 6 - buffer
 
 
@@ -160,7 +160,7 @@ def test_a_young_partition_has_nothing_outside_the_buffer() -> None:
     server.got(acked("Other", 5), "Other")
     make_queue(server, "q1")
     assert server.partition(HOME).purged == MIN  # decision R2: 6 - 1024 is not a large number
-    assert grave(server, "gone")
+    assert tombstone(server, "gone")
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.9")
@@ -186,7 +186,7 @@ def test_without_other_pscs_nothing_has_to_be_acknowledged() -> None:
     make_machine(server, "Desk")
     make_queue(server, "gone")
     delete(server, ObjectType.QUEUE, HOME, path_name="Desk\\gone")
-    assert not grave(server, "gone")
+    assert not tombstone(server, "gone")
     assert server.partition(HOME).purged == 4
 
 

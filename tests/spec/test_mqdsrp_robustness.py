@@ -105,9 +105,9 @@ def test_an_object_that_goes_by_another_hand_stops_nothing() -> None:
     def meddle(operation):
         result = perform(operation)
         if type(operation).__name__ == "CreateObject":
-            shelf = server.store._kept.shelf(HOME)
-            if guid_of("queue q") in shelf.objects:
-                server.store._kept.remove(shelf.objects[guid_of("queue q")])
+            table = server.store._kept.partition_table(HOME)
+            if guid_of("queue q") in table.objects:
+                server.store._kept.remove(table.objects[guid_of("queue q")])
         return result
 
     server.store.perform = meddle

@@ -111,9 +111,9 @@ def test_an_object_is_told_whole_by_its_guid() -> None:
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
 @pytest.mark.spec("MC-MQDSRP 3.1.1.2.2")
 def test_a_tombstone_is_told_as_a_deletion() -> None:
-    grave = reply(world(), after=9).directory_changes[0]
-    assert (grave.command, grave.guid_identifier) == (Command.DELETE, guid_of("queue q1"))
-    assert grave.properties == ((Propid.D_SCOPE, 0), (Propid.D_OBJTYPE, 1))
+    tombstone = reply(world(), after=9).directory_changes[0]
+    assert (tombstone.command, tombstone.guid_identifier) == (Command.DELETE, guid_of("queue q1"))
+    assert tombstone.properties == ((Propid.D_SCOPE, 0), (Propid.D_OBJTYPE, 1))
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.3")
@@ -124,8 +124,8 @@ def test_each_partition_has_its_own_objects_and_tombstones() -> None:
     enterprise = reply(server, partition_id=PEC_PARTITION_ID).directory_changes
     types = {one.object_type for one in enterprise if one.command is Command.SYNC}
     assert types == {ObjectType.ENTERPRISE, ObjectType.SITE}  # decision R7
-    graves = [one.guid_identifier for one in enterprise if one.command is Command.DELETE]
-    assert graves == [guid_of("cn")]  # decision R8
+    tombstones = [one.guid_identifier for one in enterprise if one.command is Command.DELETE]
+    assert tombstones == [guid_of("cn")]  # decision R8
     home = reply(server).directory_changes
     assert {one.object_type for one in home if one.command is Command.SYNC} == {
         ObjectType.MACHINE,

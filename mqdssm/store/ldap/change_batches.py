@@ -31,7 +31,7 @@ from mqdssm.store.ldap.change_planner import (
 from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.references import EntryRenamer, complete
 from mqdssm.store.ldap.settings_objects import SettingsObjects
-from mqdssm.store.ldap.stored_entry import StoredEntry, held_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, stored_entry_of
 from mqdssm.store.ldap.view import DirectoryView, StoreSearches, ViewReader
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.properties import references_of
@@ -205,7 +205,7 @@ class ChangeApplier:
         attempts = 0
         while len(identifiers) < len(changes):
             some = changes[len(identifiers) : len(identifiers) + CHANGES_AT_ONCE]
-            guids, failure = self._some(some, view)
+            guids, failure = self._apply_some(some, view)
             view = None
             identifiers += guids
             attempts = 1 if guids else attempts + 1
@@ -226,7 +226,7 @@ class ChangeApplier:
         concerns = [change.concern for change in changes]
         return self._view_reader.view(changes[0].numbers.partition, concerns, refers, by_name)
 
-    def _some(
+    def _apply_some(
         self, changes: Sequence[PlannedChange], view: DirectoryView | None
     ) -> tuple[list[Guid | None], ChangeFailure | None]:
         """Make some changes.
@@ -247,7 +247,7 @@ class ChangeApplier:
             if failures:
                 break
         identifiers = course.identifiers
-        with _beside():
+        with _log_damage():
             self._complete(changes, identifiers)
         if not failures:
             return identifiers, None
@@ -272,20 +272,22 @@ class ChangeApplier:
             return
         complete(self._session, self._reader, [guid for _, guid in written])
         names = (path_of(concern) for concern, _ in written if concern.type is ObjectType.MACHINE)
-        aside = list(self.entry_renamer.asides(encoded for name in names if (encoded := _encoded(name))))
+        aside = list(
+            self.entry_renamer.find_displaced(encoded for name in names if (encoded := _encoded(name)))
+        )
         for stored_entry in aside:
-            self.entry_renamer.send_home(parse_name(stored_entry.dn))
+            self.entry_renamer.move_queues(parse_name(stored_entry.dn))
         machines = [guid for concern, guid in written if concern.type is ObjectType.MACHINE]
         self.settings_objects.follow([*machines, *(entry.identifier for entry in aside)])
         self.settings_objects.follow_sites(
             guid for concern, guid in written if concern.type is ObjectType.SITE
         )
 
-    def _settle(self, gone: Sequence[StoredEntry]) -> None:
+    def _follow_deletions(self, gone: Sequence[StoredEntry]) -> None:
         """Do the follow-up work of deletions."""
         machines = [stored_entry.identifier for stored_entry in gone if _of_machine(stored_entry)]
-        with _beside():
-            settled = self.entry_renamer.settle(gone)
+        with _log_damage():
+            settled = self.entry_renamer.restore_displaced(gone)
             self.settings_objects.follow([*machines, *settled], machines)
 
     def remove(self, entries: Iterable[StoredEntry]) -> None:
@@ -313,7 +315,7 @@ class ChangeApplier:
             ]
             non_leaves = self._send(requests, failures)
             self._leave_placeholders(non_leaves, failures)
-            self._settle(some)
+            self._follow_deletions(some)
             refused = next((failure for failure in failures.values() if not failure.stale), None)
             if refused is not None:
                 raise GenericDirectoryError(f"objects could not be removed: {name_of(refused.status)}")
@@ -339,7 +341,7 @@ class ChangeApplier:
             stored_entry for change, plan in plans if change.row not in failures for stored_entry in plan.gone
         ]
         if gone:
-            self._settle(gone)
+            self._follow_deletions(gone)
 
     def _send(
         self, requests: Iterable[ChangeInFlight], failures: dict[int, ChangeFailure]
@@ -400,7 +402,7 @@ class ChangeApplier:
             entry = next(iter(self._reader.any_of([self._session.profile.dn_filter(dn)])), None)
             if entry is None:
                 continue
-            stored_entry = held_of(entry)
+            stored_entry = stored_entry_of(entry)
             if stored_entry.type is ObjectType.SITE:
                 self.settings_objects.clear(DN.parse(dn))
                 if not self._send([request], failures):
@@ -424,7 +426,7 @@ def _of_machine(stored_entry: StoredEntry) -> bool:
 
 
 @contextmanager
-def _beside() -> Iterator[None]:
+def _log_damage() -> Iterator[None]:
     """Log errors of damaged entries in follow-up work (decision R83).
 
     The changes that were already made do not fail.

@@ -29,7 +29,7 @@ from mqdssm.store.ldap.stored_entry import (
     has_foreign_content,
 )
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView
-from mqdssm.store.rules import NAME, digest_of, kept, replicated
+from mqdssm.store.rules import NAME, digest_of, replicated, select_kept_properties
 from mqdssm.tables.numbering import DIGEST, Numbering
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
@@ -146,7 +146,7 @@ class Planner:
             elif change.command is Command.UPDATE:
                 self._update(change, plan)
             else:
-                self._whole(change, plan)
+                self._plan_whole_object(change, plan)
         except RefusedChange as refused:
             log.info("change %s of %s: %s", change.numbers.number, change.concern.name, refused)
             return ChangePlan(status=refused.status)
@@ -157,15 +157,15 @@ class Planner:
 
     # -- whole objects
 
-    def _whole(self, change: PlannedChange, plan: ChangePlan) -> None:
+    def _plan_whole_object(self, change: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = change.concern, change.numbers
         guid = plan.identifier = concern.identifier
         if guid is None:
             raise RefusedChange(Hresult.MQ_ERROR_PROPERTY, "no GUID is given (decision R11)")
-        stored_entry, grave = self._view.objects.get(guid), self._view.tombstones.get(guid)
-        if is_known(stored_entry, numbers) or is_known(grave, numbers):
-            self._finish(change, stored_entry, grave, plan)
-            if stored_entry is not None and grave is None:  # a crash may have come before the renaming
+        stored_entry, tombstone = self._view.objects.get(guid), self._view.tombstones.get(guid)
+        if is_known(stored_entry, numbers) or is_known(tombstone, numbers):
+            self._finish(change, stored_entry, tombstone, plan)
+            if stored_entry is not None and tombstone is None:  # a crash may have come before the renaming
                 self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
             return
         if stored_entry is not None and stored_entry.is_object and stored_entry.type is not concern.type:
@@ -185,9 +185,9 @@ class Planner:
             self._move(change, stored_entry, place, plan)
         else:
             self._make(change, guid, place, target, plan)
-        if grave is not None:  # the object exists again
-            plan.last.append(request(change, Action.DELETE, grave.dn, {}, grave))
-            self._view.remove(grave)
+        if tombstone is not None:  # the object exists again
+            plan.last.append(request(change, Action.DELETE, tombstone.dn, {}, tombstone))
+            self._view.remove(tombstone)
 
     def _replace(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
         """Delete an object of another type with the new object's GUID (decision R65)."""
@@ -204,23 +204,23 @@ class Planner:
         self,
         change: PlannedChange,
         stored_entry: StoredEntry | None,
-        grave: StoredEntry | None,
+        tombstone: StoredEntry | None,
         plan: ChangePlan,
     ) -> None:
         """Remove the older one of an object and its tombstone.
 
         A crash may leave both (decision R15).
         """
-        if grave is not None and change.command is Command.DELETE:
-            plan.gone.append(grave)  # a crash may have come before other objects got its name
-        if stored_entry is None or grave is None or grave.numbers is None:
+        if tombstone is not None and change.command is Command.DELETE:
+            plan.gone.append(tombstone)  # a crash may have come before other objects got its name
+        if stored_entry is None or tombstone is None or tombstone.numbers is None:
             return
-        number = stored_entry.number_in(grave.numbers.partition)
-        if number is not None and number < grave.numbers.number:
+        number = stored_entry.number_in(tombstone.numbers.partition)
+        if number is not None and number < tombstone.numbers.number:
             self._remove(change, stored_entry, plan)
         elif number is not None:
-            plan.last.append(request(change, Action.DELETE, grave.dn, {}, grave))
-            self._view.remove(grave)
+            plan.last.append(request(change, Action.DELETE, tombstone.dn, {}, tombstone))
+            self._view.remove(tombstone)
 
     def _make(
         self, change: PlannedChange, guid: Guid, place: StoredPlace, target: Values, plan: ChangePlan
@@ -235,7 +235,7 @@ class Planner:
         accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
         if not occupant.has_class(PROPERTY_TABLES[concern.type].classes[0]):
             # another program's entry: the object gets another name, as a replica must not stop here (R53)
-            self._add(change, aside_of(place.dn, guid, change.numbers.partition), target, plan)
+            self._add(change, displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
             return
         if occupant.identifier is None or (accommodating and not occupant.is_object):
             self._overwrite(change, occupant, target, plan, takes=True)
@@ -243,13 +243,13 @@ class Planner:
         number = occupant.number_in(change.numbers.partition)
         older = number is not None and number < change.numbers.number
         if older and concern.type not in _STAY:
-            aside = aside_of(place.dn, occupant.identifier, change.numbers.partition)
+            aside = displaced_dn(place.dn, occupant.identifier, change.numbers.partition)
             plan.before.append(Renaming(parse_name(occupant.dn), aside))
             self._view.remove(occupant)
             self._view.put(StoredEntry(str(aside), occupant.entry))
             self._add(change, place.dn, target, plan)
         else:
-            self._add(change, aside_of(place.dn, guid, change.numbers.partition), target, plan)
+            self._add(change, displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
 
     def _occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
         """Return the entry at the place of a new object, or the account of a new user."""
@@ -384,17 +384,20 @@ class Planner:
         concern, numbers = change.concern, change.numbers
         stored_entry = located(self._view, change)
         guid = plan.identifier = concern.identifier
-        grave = None if guid is None else self._view.tombstones.get(guid)
-        if stored_entry is None or is_known(stored_entry, numbers) or is_known(grave, numbers):
-            if stored_entry is None and not is_known(grave, numbers):
+        tombstone = None if guid is None else self._view.tombstones.get(guid)
+        if stored_entry is None or is_known(stored_entry, numbers) or is_known(tombstone, numbers):
+            if stored_entry is None and not is_known(tombstone, numbers):
                 raise RefusedChange(Hresult.MQDS_OBJECT_NOT_FOUND, "there is no such object")
-            self._finish(change, stored_entry, grave, plan)
+            self._finish(change, stored_entry, tombstone, plan)
             return
         kind, properties = concern.type, concern.properties
         if (
             stored_entry.type is not None and stored_entry.type is not kind
         ):  # another type lacks these properties
-            kind, properties = stored_entry.type, kept(stored_entry.type, properties.items())
+            kind, properties = (
+                stored_entry.type,
+                select_kept_properties(stored_entry.type, properties.items()),
+            )
         changes: Values = {
             **changes_of(kind, stored_entry.entry, properties.items(), numbers),
             **self._references(kind, properties),
@@ -413,16 +416,16 @@ class Planner:
         guid = plan.identifier = concern.identifier
         if guid is None:
             return  # no object of that name: nothing to delete, and no GUID for a tombstone
-        grave = self._view.tombstones.get(guid)
-        if is_known(stored_entry, numbers) or is_known(grave, numbers):
-            self._finish(change, stored_entry, grave, plan)
+        tombstone = self._view.tombstones.get(guid)
+        if is_known(stored_entry, numbers) or is_known(tombstone, numbers):
+            self._finish(change, stored_entry, tombstone, plan)
             return
         kind = concern.type if stored_entry is None or stored_entry.type is None else stored_entry.type
-        self._bury(change, guid, kind, (stored_entry, grave), plan)
+        self._write_tombstone(change, guid, kind, (stored_entry, tombstone), plan)
         if stored_entry is not None:
             self._remove(change, stored_entry, plan)
 
-    def _bury(
+    def _write_tombstone(
         self,
         change: PlannedChange,
         guid: Guid,
@@ -434,14 +437,14 @@ class Planner:
 
         The tombstone has the path name if objects wait for that name (decision R53).
         """
-        stored_entry, grave = entries
+        stored_entry, tombstone = entries
         properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, change.scope))
         target = entry_of(ObjectType.DELETED_OBJECT, properties, change.numbers)
         if stored_entry is not None and PATH_NAME in stored_entry.entry:
             target[PATH_NAME] = tuple(stored_entry.entry[PATH_NAME])
-        if grave is not None:
-            plan.first.append(request(change, Action.MODIFY, grave.dn, target, grave))
-            self._view.put(grave.after(target))
+        if tombstone is not None:
+            plan.first.append(request(change, Action.MODIFY, tombstone.dn, target, tombstone))
+            self._view.put(tombstone.after(target))
             return
         dn = str(self._places.tombstone(change.numbers.partition, guid))
         values = new_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
@@ -476,7 +479,7 @@ def request(
     return ChangeInFlight(item=item, condition=None if stored_entry is None else stored_entry.unchanged)
 
 
-def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
+def displaced_dn(dn: DN, identifier: Guid, partition: Guid) -> DN:
     """Return the temporary DN of a displaced object (decision R53).
 
     Another object has its name.
@@ -484,7 +487,7 @@ def aside_of(dn: DN, identifier: Guid, partition: Guid) -> DN:
     return dn.parent.child("CN", f"{identifier}{_ASIDE}{partition}")
 
 
-def is_aside(dn: str) -> bool:
+def is_displaced(dn: str) -> bool:
     """Return True if an object is displaced: it has a temporary DN."""
     return _STANDS_ASIDE.fullmatch(DN.parse(dn).name) is not None
 

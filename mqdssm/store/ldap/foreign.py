@@ -29,7 +29,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.queuenames import name_of
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.ranges import TOMBSTONE
-from mqdssm.store.ldap.stored_entry import StoredEntry, has_foreign_content, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, has_foreign_content, stored_entry_of, values_of
 from mqdssm.store.ldap.view import TERMS_MAX, StoreSearches
 from mqdssm.tables.ldap_results import is_full
 from mqdssm.tables.numbering import NUMBER
@@ -86,7 +86,7 @@ class ForeignChanges:
         waiting = self._waiting if goes_on else None
         self._waiting = None  # if this fails, it is repeated from the beginning
         if waiting is None:
-            waiting = self._listed(_before(self._seen or ""), operation.after)
+            waiting = self._list_entries(_lowest_previous_version(self._seen or ""), operation.after)
         objects: list[ForeignObject] = []
         looked, remaining = operation.after, READ_AT_ONCE
         while waiting and remaining > 0 and len(objects) < operation.count_max:
@@ -99,13 +99,13 @@ class ForeignChanges:
         if waiting:
             self._waiting = waiting
             return ForeignFound(objects=tuple(objects), reached=looked, newest=looked)
-        oldest = _before(self._seen or "")  # older ones are no longer listed
+        oldest = _lowest_previous_version(self._seen or "")  # older ones are no longer listed
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
         # versions from before the clock was set back are higher
         newest = min(looked, self._now) if self._now else looked
         return ForeignFound(objects=tuple(objects), reached="", newest=newest)
 
-    def _listed(self, since: str, after: str) -> list[tuple[str, str]]:
+    def _list_entries(self, since: str, after: str) -> list[tuple[str, str]]:
         """List entries that another program may have written, newest first.
 
         Each has its version and DN.
@@ -126,7 +126,7 @@ class ForeignChanges:
                 self._seen = (raw or b"").decode(errors="replace")
         self._seen = max(seen, self._seen or "")
         self._now = self._written(self._seen) if self._seen else ""
-        if self._now and self._now < _before(self._seen):
+        if self._now and self._now < _lowest_previous_version(self._seen):
             log.warning("the clock of the LDAP server was set back, from %s to %s", self._seen, self._now)
             self._seen = ""
 
@@ -156,7 +156,7 @@ class ForeignChanges:
         terms = [dn_filter(dn) for dn in dns]
         for entry in self._reader.any_of(terms, _OBJECTS, ("*", VERSION)):
             try:
-                foreign_object = self._foreign(held_of(entry), _version(entry))
+                foreign_object = self._foreign(stored_entry_of(entry), _version(entry))
             except MappingError as error:  # logged where it is needed, found again after repair
                 log.info("an entry is damaged, and left out: %s", error)
                 foreign_object = None
@@ -202,7 +202,7 @@ class ForeignChanges:
             return None, ()
         name = parse_name(stored_entry.dn)
         above = self._session.profile.dn_filter(str(name.parent))
-        machine = next(map(held_of, self._reader.any_of([above])), None)
+        machine = next(map(stored_entry_of, self._reader.any_of([above])), None)
         if machine is None or machine.numbers is None or machine.type is not ObjectType.MACHINE:
             return None, ()
         computer = values_of(machine, ObjectType.MACHINE).get(Propid.QM_PATHNAME)
@@ -218,7 +218,7 @@ def _version(entry: Entry) -> str:
     return (entry.first(VERSION) or b"").decode(errors="replace")
 
 
-def _before(version: str) -> str:
+def _lowest_previous_version(version: str) -> str:
     """Return the lowest version that may have been committed after another one."""
     try:
         version_time = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)

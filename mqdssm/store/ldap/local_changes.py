@@ -14,7 +14,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
 from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import PlannedChange, identified, is_known, located, path_of
-from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches
 from mqdssm.tables.numbering import PARTITION, Numbering
 from mqdssm.tables.properties import PROPERTY_TABLES
@@ -38,17 +38,19 @@ class LocalChanges:
         if problem is not None or guid is None:
             return ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
         concern = ChangeSubject(
-            kind, guid, None, rules.whole(kind, operation.path_name, operation.properties)
+            kind, guid, None, rules.complete_properties(kind, operation.path_name, operation.properties)
         )
-        change = self._wanted(Command.CREATE, concern, operation)
+        change = self._plan_change(Command.CREATE, concern, operation)
         view = self._applier.view([change])
         stored_entry = view.objects.get(guid)
         if is_known(stored_entry, change.numbers) or is_known(view.tombstones.get(guid), change.numbers):
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
-        problem = self._taken(view, change, stored_entry) or self._homeless(concern, operation.partition_id)
+        problem = self._check_names(view, change, stored_entry) or self._check_machine(
+            concern, operation.partition_id
+        )
         return self._apply(change, view) if problem is None else ObjectOutcome(status=problem)
 
-    def _taken(
+    def _check_names(
         self, view: DirectoryView, change: PlannedChange, stored_entry: StoredEntry | None
     ) -> Hresult | None:
         """Return an error if another object has the identifier or the path name."""
@@ -69,7 +71,7 @@ class LocalChanges:
         foreign = not occupant.is_object and (occupant.identifier is not None or not of_class)
         return rules.EXISTS[concern.type] if foreign else None
 
-    def _homeless(self, concern: ChangeSubject, partition: Guid) -> Hresult | None:
+    def _check_machine(self, concern: ChangeSubject, partition: Guid) -> Hresult | None:
         """Return an error if a queue has no machine in its partition."""
         path = path_of(concern)
         if concern.type is not ObjectType.QUEUE or path is None:
@@ -81,14 +83,16 @@ class LocalChanges:
     def update(self, operation: UpdateObject) -> ObjectOutcome:
         """Update Directory Object ([MS-MQDS] 3.1.6.4)."""
         kind = operation.object_type
-        properties = rules.kept(kind, operation.properties) if kind in PROPERTY_TABLES else {}
+        properties = (
+            rules.select_kept_properties(kind, operation.properties) if kind in PROPERTY_TABLES else {}
+        )
         concern = ChangeSubject(kind, operation.identifier, operation.path_name, properties)
-        change = self._wanted(Command.UPDATE, concern, operation)
+        change = self._plan_change(Command.UPDATE, concern, operation)
         view = self._applier.view([change])
         change = identified(view, change)
         stored_entry = self._target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
-            return self._repeated(view, change)
+            return self._outcome_of_missing(view, change)
         guid = stored_entry.identifier
         if is_known(stored_entry, change.numbers):
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
@@ -101,18 +105,18 @@ class LocalChanges:
                 problem = rules.EXISTS[kind]
         if problem is not None:
             return ObjectOutcome(status=problem)
-        named = self._wanted(Command.UPDATE, ChangeSubject(kind, guid, None, properties), operation)
+        named = self._plan_change(Command.UPDATE, ChangeSubject(kind, guid, None, properties), operation)
         return self._apply(named, view if operation.identifier is not None else None)
 
     def delete(self, operation: DeleteObject) -> ObjectOutcome:
         """Delete Directory Object ([MS-MQDS] 3.1.6.5), tombstone first."""
         concern = ChangeSubject(operation.object_type, operation.identifier, operation.path_name, {})
-        change = self._wanted(Command.DELETE, concern, operation)
+        change = self._plan_change(Command.DELETE, concern, operation)
         view = self._applier.view([change])
         change = identified(view, change)
         stored_entry = self._target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
-            return self._repeated(view, change)
+            return self._outcome_of_missing(view, change)
         if (
             not is_known(stored_entry, change.numbers)
             and stored_entry.type is ObjectType.MACHINE
@@ -120,7 +124,7 @@ class LocalChanges:
         ):
             return ObjectOutcome(status=Hresult.MQ_ERROR)
         named = ChangeSubject(operation.object_type, stored_entry.identifier, None, {})
-        again = self._wanted(Command.DELETE, named, operation)
+        again = self._plan_change(Command.DELETE, named, operation)
         return self._apply(again, view if operation.identifier is not None else None)
 
     def has_queues(self, machine: StoredEntry) -> bool:
@@ -135,7 +139,7 @@ class LocalChanges:
         search_filter = And((Equal("objectClass", _QUEUE_CLASS.encode()), of_partition))
         # renaming a machine moves all entries below it, but the path names of its queues stay
         for entry in self._reader.session.find(machine.dn, search_filter, ["*"]):
-            path = values_of(held_of(entry), ObjectType.QUEUE).get(Propid.Q_PATHNAME)
+            path = values_of(stored_entry_of(entry), ObjectType.QUEUE).get(Propid.Q_PATHNAME)
             if isinstance(path, str) and rules.computer_of(path) == name:
                 return True
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
@@ -149,7 +153,7 @@ class LocalChanges:
         stored_entry = located(view, change)
         return stored_entry if stored_entry is not None and stored_entry.type is change.concern.type else None
 
-    def _repeated(self, view: DirectoryView, change: PlannedChange) -> ObjectOutcome:
+    def _outcome_of_missing(self, view: DirectoryView, change: PlannedChange) -> ObjectOutcome:
         """Return the outcome of a change of a missing object.
 
         MQ_OK if the change was made already.
@@ -162,7 +166,7 @@ class LocalChanges:
             return ObjectOutcome(status=Hresult.MQ_OK, identifier=guid)
         return _NOT_FOUND
 
-    def _wanted(
+    def _plan_change(
         self, command: Command, concern: ChangeSubject, operation: CreateObject | UpdateObject | DeleteObject
     ) -> PlannedChange:
         numbers = Numbering(operation.partition_id, operation.seq_number)

@@ -19,7 +19,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, stored_entry_of, values_of
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import (
     BUCKET,
@@ -51,14 +51,14 @@ def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes
 
     The filter also finds entries of the buckets whose number is in none of them: these are damaged (R110).
     """
-    bounds = _within(first, last)
+    bounds = _number_filter(first, last)
     if not buckets:
         return And((Equal(PARTITION, bytes(partition)), bounds))
-    strange = Not(_within(_bucket_start(first), _bucket_end(last)))
+    strange = Not(_number_filter(_bucket_start(first), _bucket_end(last)))
     return And((any_of(*(Equal(BUCKET, bucket) for bucket in buckets)), any_of(bounds, strange)))
 
 
-def _within(first: int, last: int) -> LdapFilter:
+def _number_filter(first: int, last: int) -> LdapFilter:
     return And((GreaterOrEqual(NUMBER, number_value(first)), LessOrEqual(NUMBER, number_value(last))))
 
 
@@ -160,7 +160,7 @@ class NumberSearches:
         entries = [
             stored_entry
             for entry in self._reader.find(search_filter)
-            if (stored_entry := held_of(entry)).numbers is not None
+            if (stored_entry := stored_entry_of(entry)).numbers is not None
         ]
         for stored_entry in entries:
             bucket = stored_entry.entry.get(BUCKET, ())
@@ -276,11 +276,11 @@ def properties_in(stored_entry: StoredEntry) -> Properties:
     Raises:
         MappingError: the entry has lost its class or its GUID.
     """
-    kind, identifier = _named(stored_entry)
+    kind, identifier = _type_and_identifier(stored_entry)
     return rules.replicated(kind, identifier, values_of(stored_entry, kind, CHANGED[kind]))
 
 
-def _named(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
+def _type_and_identifier(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
     if stored_entry.type is None or stored_entry.identifier is None:
         raise MappingError(f"{stored_entry.dn} has a number, and is no object: its class or its GUID is gone")
     return stored_entry.type, stored_entry.identifier
@@ -304,7 +304,7 @@ def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[Direct
 
     The change is for synchronization.
     """
-    kind, identifier = _named(stored_entry)
+    kind, identifier = _type_and_identifier(stored_entry)
     if stored_entry.numbers is None:
         raise MappingError(f"{stored_entry.dn} has no number")
     partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
@@ -313,14 +313,14 @@ def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[Direct
         size = rules.bytes_at_most(properties)
         return rules.object_change(partition, identifier, number, purged, properties), size
     values = values_of(stored_entry, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
-    grave = DeletedObject(
+    tombstone = DeletedObject(
         identifier=identifier,
         partition_id=partition,
         seq_number=number,
-        object_type=rules.type_said(values.get(Propid.D_OBJTYPE)),
-        scope=rules.scope_said(values.get(Propid.D_SCOPE)),
+        object_type=rules.type_of_deletion(values.get(Propid.D_OBJTYPE)),
+        scope=rules.scope_of_deletion(values.get(Propid.D_SCOPE)),
     )
-    return rules.deletion_change(grave, purged), _TOMBSTONE_BYTES
+    return rules.deletion_change(tombstone, purged), _TOMBSTONE_BYTES
 
 
 def _of_site(change: DirectoryChange) -> bool:

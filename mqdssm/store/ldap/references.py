@@ -36,8 +36,8 @@ from mqdssm.errors import (
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, aside_of, is_aside, path_of
-from mqdssm.store.ldap.stored_entry import TWIN, StoredEntry, held_of, values_of
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, displaced_dn, is_displaced, path_of
+from mqdssm.store.ldap.stored_entry import TWIN, StoredEntry, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches, ViewReader
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
 from mqdssm.tables.properties import NAME as PATH_NAME
@@ -76,7 +76,7 @@ def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid
         _rewrite(session, waiting, names)
 
 
-def mend(session: Session, reader: StoreSearches) -> None:
+def replace_stand_ins(session: Session, reader: StoreSearches) -> None:
     """Replace the stand-ins of objects that exist, after a crash.
 
     Raises:
@@ -135,10 +135,10 @@ def _rewrite(session: Session, entries: Iterable[Entry], names: Mapping[str, str
             item = Item(row=0, action=Action.MODIFY, dn=entry.dn, attributes=changes)
             requests.append(ChangeInFlight(item=item))
     for request, result in session.loader.send(requests):
-        see_to(session, request, result)
+        check_follow_up(session, request, result)
 
 
-def see_to(session: Session, request: ChangeInFlight, result: LdapResult) -> None:
+def check_follow_up(session: Session, request: ChangeInFlight, result: LdapResult) -> None:
     """Handle the result of follow-up work that may be omitted for a single entry.
 
     An entry that was deleted meanwhile is ignored. A refusal is logged, as it would be the same the next
@@ -226,7 +226,7 @@ class EntryRenamer:
 
     # -- displaced objects
 
-    def settle(self, gone: Iterable[StoredEntry]) -> list[Guid]:
+    def restore_displaced(self, gone: Iterable[StoredEntry]) -> list[Guid]:
         """Give displaced objects the GUIDs and names of deleted ones.
 
         Returns the machines among them.
@@ -238,15 +238,15 @@ class EntryRenamer:
             terms += (Equal(PATH_NAME, raw) for raw in stored_entry.entry.get(PATH_NAME, ()))
         machines = []
         for entry in list(self._reader.any_of(terms)):
-            stored_entry = held_of(entry)
-            self.settle_one(stored_entry)
+            stored_entry = stored_entry_of(entry)
+            self.restore_object(stored_entry)
             if stored_entry.type is ObjectType.MACHINE and stored_entry.identifier is not None:
                 machines.append(stored_entry.identifier)
         return machines
 
-    def settle_one(self, stored_entry: StoredEntry) -> None:
+    def restore_object(self, stored_entry: StoredEntry) -> None:
         """Give a displaced object its own GUID and name, if no other object has them."""
-        if not stored_entry.is_object or not (is_aside(stored_entry.dn) or TWIN in stored_entry.entry):
+        if not stored_entry.is_object or not (is_displaced(stored_entry.dn) or TWIN in stored_entry.entry):
             return
         if stored_entry.type is None or stored_entry.identifier is None or stored_entry.numbers is None:
             return
@@ -257,7 +257,7 @@ class EntryRenamer:
         guid_owner = view.elsewhere.get(stored_entry.identifier)
         if TWIN in stored_entry.entry and (guid_owner is None or TWIN in guid_owner.entry):
             self._give_guid(stored_entry, stored_entry.identifier)
-        if is_aside(stored_entry.dn):
+        if is_displaced(stored_entry.dn):
             self._give_place(stored_entry, stored_entry.identifier, concern, view)
 
     def _give_guid(self, stored_entry: StoredEntry, identifier: Guid) -> None:
@@ -265,7 +265,7 @@ class EntryRenamer:
         item = Item(row=0, action=Action.MODIFY, dn=stored_entry.dn, attributes=changes)
         # no condition: slapd's overlay unique applies it to its own search, too, and fails
         for request, result in self._session.loader.send([ChangeInFlight(item=item)]):
-            see_to(self._session, request, result)
+            check_follow_up(self._session, request, result)
 
     def _give_place(
         self, stored_entry: StoredEntry, identifier: Guid, concern: ChangeSubject, view: DirectoryView
@@ -286,21 +286,21 @@ class EntryRenamer:
             and occupant.has_class(MANAGER_CLASS)
         ):
             # the placeholder is renamed, and the queues below it move to the machine
-            away = aside_of(place.dn, NULL_GUID, view.partition)
+            away = displaced_dn(place.dn, NULL_GUID, view.partition)
             self._dissolve(away)  # left by a crash
             self.rename([Renaming(place.dn, away), Renaming(parse_name(stored_entry.dn), place.dn)])
             self._dissolve(away)
 
     # -- queues of displaced machines
 
-    def asides(self, path_names: Iterable[bytes]) -> Iterator[StoredEntry]:
+    def find_displaced(self, path_names: Iterable[bytes]) -> Iterator[StoredEntry]:
         """Yield the displaced machines that have some path names."""
         terms = (Equal(PATH_NAME, raw) for raw in path_names if raw)
         for entry in list(self._reader.any_of(terms, _OF_MACHINE)):
-            if is_aside(entry.dn):
-                yield held_of(entry)
+            if is_displaced(entry.dn):
+                yield stored_entry_of(entry)
 
-    def send_home(self, above: DN) -> None:
+    def move_queues(self, above: DN) -> None:
         """Move the queues below an entry to the machines in their path names.
 
         A queue without a machine entry keeps its place. A queue whose name is taken is displaced.
@@ -309,7 +309,7 @@ class EntryRenamer:
             entries = list(self._session.find(above, _OF_QUEUE, ["*"], SearchScope.ONE_LEVEL))
         except ObjectNotFound:
             return
-        for stored_entry in map(held_of, entries):
+        for stored_entry in map(stored_entry_of, entries):
             if stored_entry.identifier is None or stored_entry.numbers is None:
                 continue
             concern = ChangeSubject(
@@ -323,12 +323,12 @@ class EntryRenamer:
                 continue
             target = place.dn
             if view.at.get(target.normalized) is not None:
-                target = aside_of(place.dn, stored_entry.identifier, stored_entry.numbers.partition)
+                target = displaced_dn(place.dn, stored_entry.identifier, stored_entry.numbers.partition)
             self.rename([Renaming(parse_name(stored_entry.dn), target)])
 
     def _dissolve(self, placeholder: DN) -> None:
         """Move the queues below a displaced placeholder, and remove it."""
-        self.send_home(placeholder)
+        self.move_queues(placeholder)
         with suppress(ObjectNotFound):
             try:
                 self._session.delete(placeholder)
@@ -337,15 +337,15 @@ class EntryRenamer:
             except GenericDirectoryError as error:
                 log.warning("%s stays: %s", placeholder, error)
 
-    def mend(self) -> None:
+    def complete_moves(self) -> None:
         """Complete the moves of all displaced machines and their queues, after a crash."""
         search_filter = And((_OF_MACHINE, Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(search_filter)):
-            if not is_aside(entry.dn):
+            if not is_displaced(entry.dn):
                 continue
-            stored_entry = held_of(entry)
-            self.send_home(parse_name(stored_entry.dn))
+            stored_entry = stored_entry_of(entry)
+            self.move_queues(parse_name(stored_entry.dn))
             if stored_entry.is_object:
-                self.settle_one(stored_entry)
+                self.restore_object(stored_entry)
             elif stored_entry.identifier is None:
                 self._dissolve(parse_name(stored_entry.dn))

@@ -28,7 +28,7 @@ from mqdssm.events.settings import (
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_aside
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, is_displaced
 from mqdssm.store.ldap.stored_entry import StoredEntry
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS, SETTINGS_OWNER
@@ -75,7 +75,7 @@ class SettingsObjects:
                 stored_entry.type is not ObjectType.MACHINE and not stored_entry.is_tombstone
             ):
                 continue
-            if stored_entry.is_tombstone or is_aside(stored_entry.dn):
+            if stored_entry.is_tombstone or is_displaced(stored_entry.dn):
                 dead.add(guid)
             elif stored_entry.is_object and (guid not in machines or stored_entry.age > machines[guid].age):
                 machines[guid] = stored_entry
@@ -117,7 +117,7 @@ class SettingsObjects:
         for entry in list(self._session.find(site, _OF_CLASS, [OBJECT_GUID])):
             self._try(entry.dn, partial(delete_one, self._context, entry))
 
-    def mend(self) -> None:
+    def update_after_crash(self) -> None:
         """Update the settings objects after a crash.
 
         Settings of all servers are updated, and of all machines that have any.

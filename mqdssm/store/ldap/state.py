@@ -124,8 +124,8 @@ class StateKeeper:
         dn = self._places.partition(partition)
         self._ceilings.pop(partition, None)
         try:
-            graves = self._session.find(dn, TRUE, ["1.1"], SearchScope.ONE_LEVEL)
-            delete_all(self._session, (grave.dn for grave in graves))
+            tombstones = self._session.find(dn, TRUE, ["1.1"], SearchScope.ONE_LEVEL)
+            delete_all(self._session, (tombstone.dn for tombstone in tombstones))
             self._session.delete(dn)
         except ObjectNotFound:
             pass

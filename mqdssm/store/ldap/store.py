@@ -38,7 +38,7 @@ from mqdssm.store.ldap.local_changes import LocalChanges
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
-from mqdssm.store.ldap.stored_entry import StoredEntry, held_of, readable, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, readable, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, StoreSearches
 from mqdssm.store.performer import FULL, performers
 from mqdssm.tables import schema_mqis
@@ -99,7 +99,7 @@ class LdapStore(Closeable):
         self._session = session
         self._closes_session = closes_session
         self._is_closed = False
-        self._is_mended = False
+        self._is_complete = False
         self._damage_log = DamageLog()
         _check(session)
         places = DirectoryPlaces(session)
@@ -206,7 +206,7 @@ class LdapStore(Closeable):
         if owned:  # one change at a time: only the last one can be incomplete
             lowest = max(lowest, highest.minus(CEILING_STEP))
         try:
-            self._mend()
+            self._complete_interrupted_work()
             status = self._finish(partition, lowest)
             if owned and status == Hresult.MQ_OK:
                 status = self._repeat(partition, highest)
@@ -217,17 +217,20 @@ class LdapStore(Closeable):
             status = Hresult.MQ_ERROR_DS_IS_FULL
         return ops.Recovered(highest=highest, status=status, doubtful=doubtful)
 
-    def _mend(self) -> None:
+    def _complete_interrupted_work(self) -> None:
         """Complete interrupted work besides the objects themselves, once after the start."""
-        if self._is_mended:
+        if self._is_complete:
             return
-        names = partial(references.mend, self._session, self._reader)
-        for mend in (self._applier.entry_renamer.mend, self._applier.settings_objects.mend, names):
+        for complete in (
+            self._applier.entry_renamer.complete_moves,
+            self._applier.settings_objects.update_after_crash,
+            partial(references.replace_stand_ins, self._session, self._reader),
+        ):
             try:
-                mend()
+                complete()
             except MappingError as error:  # replication does not depend on it
                 log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
-        self._is_mended = True
+        self._is_complete = True
 
     def _highest(self, partition: Guid) -> tuple[SequenceNumber, SequenceNumber]:
         return self._ranges.highest(partition, self._state.ceiling(partition))
@@ -244,12 +247,12 @@ class LdapStore(Closeable):
         search_filter = And(
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
-        graves = readable(self._reader.find(search_filter))
-        for some in split_into_batches(graves, _TOMBSTONES_AT_ONCE):
+        tombstones = readable(self._reader.find(search_filter))
+        for some in split_into_batches(tombstones, _TOMBSTONES_AT_ONCE):
             again: list[PlannedChange] = []
-            for grave in some:
-                if grave.identifier is not None and grave.numbers is not None:
-                    again.append(_deletion(len(again), grave.identifier, grave.numbers))
+            for tombstone in some:
+                if tombstone.identifier is not None and tombstone.numbers is not None:
+                    again.append(_deletion(len(again), tombstone.identifier, tombstone.numbers))
             _, failed, _ = self._applier.apply(again)
             status = failed or status
         return status
@@ -328,7 +331,7 @@ class LdapStore(Closeable):
         entries = (
             stored_entry
             for entry in self._reader.find(search_filter)
-            if (stored_entry := held_of(entry)).is_object
+            if (stored_entry := stored_entry_of(entry)).is_object
         )
         return ops.ObjectsListed(
             objects=tuple(
@@ -374,7 +377,7 @@ class LdapStore(Closeable):
         if not changes:
             return ops.Applied(count=0, status=Hresult.MQ_OK)
         self._expect(operation.partition_id, max(change.seq_number for change in changes))
-        planned_changes, problem = _all_wanted(changes)
+        planned_changes, problem = _plan_changes(changes)
         count, status, _ = self._applier.apply(planned_changes)
         if status == Hresult.MQ_OK and problem is not None:
             status = problem
@@ -414,10 +417,10 @@ class LdapStore(Closeable):
             while moves != self._applier.entry_renamer.moves:
                 # entries that were read before may have been moved
                 moves = self._applier.entry_renamer.moves
-                self._applier.remove(map(held_of, self._reader.find(search_filter)))
+                self._applier.remove(map(stored_entry_of, self._reader.find(search_filter)))
         aside = And((Equal(PARTITION, bytes(partition)), Substrings("cn", any=(b"@",))))
         for entry in list(self._reader.find(aside)):
-            self._applier.entry_renamer.settle_one(held_of(entry))
+            self._applier.entry_renamer.restore_object(stored_entry_of(entry))
         return _DONE
 
 
@@ -451,7 +454,7 @@ def _serves(stored_entry: StoredEntry, service: int) -> bool:
     return isinstance(value, int) and bool(value & service)
 
 
-def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
+def _plan_changes(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange], Hresult | None]:
     """Return the planned changes up to the first invalid one, and its status."""
     planned_changes: list[PlannedChange] = []
     for change in changes:
@@ -464,7 +467,7 @@ def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange]
                 command=Command(change.command),
                 concern=concern,
                 numbers=Numbering(change.partition_id, change.seq_number),
-                scope=rules.scope_said(change.get(Propid.D_SCOPE)),
+                scope=rules.scope_of_deletion(change.get(Propid.D_SCOPE)),
             )
         )
     return planned_changes, None
@@ -473,18 +476,18 @@ def _all_wanted(changes: Sequence[DirectoryChange]) -> tuple[list[PlannedChange]
 def _subject_of(change: DirectoryChange) -> ChangeSubject | Hresult:
     """Return what a change concerns, or the status of a change that is not valid."""
     if change.command == Command.DELETE:
-        kind = rules.type_said(change.get(Propid.D_OBJTYPE))
+        kind = rules.type_of_deletion(change.get(Propid.D_OBJTYPE))
         return ChangeSubject(kind, change.guid_identifier, change.path_name, {})
     object_type = change.object_type
     if object_type is None or object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
     if change.command == Command.UPDATE:
-        properties = rules.kept(object_type, change.properties)
+        properties = rules.select_kept_properties(object_type, change.properties)
         return ChangeSubject(object_type, change.guid_identifier, change.path_name, properties)
     identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
-    whole = rules.whole(object_type, change.path_name, change.properties)
+    whole = rules.complete_properties(object_type, change.path_name, change.properties)
     return ChangeSubject(object_type, identifier, None, whole)
 
 

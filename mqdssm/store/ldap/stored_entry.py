@@ -175,7 +175,7 @@ def has_foreign_content(stored_entry: StoredEntry) -> bool:
     return stored_entry.entry.get(numbering.DIGEST) not in {None, (content_digest(stored_entry),)}
 
 
-def held_of(entry: Entry) -> StoredEntry:
+def stored_entry_of(entry: Entry) -> StoredEntry:
     """Return an entry that was read with all its attributes.
 
     Raises:
@@ -192,6 +192,6 @@ def readable(entries: Iterable[Entry]) -> Iterator[StoredEntry]:
     """Yield the entries that are not damaged; damaged ones are logged (decision R83)."""
     for entry in entries:
         try:
-            yield held_of(entry)
+            yield stored_entry_of(entry)
         except MappingError as error:
             log.error("an entry is damaged, and left out: %s", error)  # noqa: TRY400

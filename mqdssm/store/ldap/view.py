@@ -18,7 +18,7 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
 from mqdssm.store.ldap.places import DirectoryPlaces, StoredPlace
-from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, StoredEntry, held_of
+from mqdssm.store.ldap.stored_entry import IDENTITY_ATTRIBUTES, StoredEntry, stored_entry_of
 from mqdssm.store.rules import name_key
 from mqdssm.tables import places as names
 from mqdssm.tables.numbering import BUCKET, NUMBER, bucket_of, number_value
@@ -95,7 +95,7 @@ class StoreSearches:
         for entry in self.any_of(terms):
             if entry.dn not in seen:
                 seen.add(entry.dn)
-                yield held_of(entry)
+                yield stored_entry_of(entry)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name, without placeholders.
@@ -111,7 +111,7 @@ class StoreSearches:
             return []
         key = name_key(path_name)
         of_type = Equal("objectClass", table.classes[object_type is not ObjectType.CN].encode())
-        entries = map(held_of, self.find(And((of_type, Equal(NAME, value)))))
+        entries = map(stored_entry_of, self.find(And((of_type, Equal(NAME, value)))))
         # the server treats several blanks like one
         return [
             stored_entry
@@ -221,7 +221,7 @@ class ViewReader:
         self._paths(view, concerns)
         self._accounts(view, concerns)
         self._computers(view, concerns)
-        self._neighbourhood(view, concerns)
+        self._read_ancestors(view, concerns)
         return view
 
     def _numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
@@ -231,7 +231,7 @@ class ViewReader:
             for number in numbers
         )
         for entry in self._reader.any_of(terms):
-            stored_entry = held_of(entry)
+            stored_entry = stored_entry_of(entry)
             if stored_entry.identifier not in (
                 view.tombstones if stored_entry.is_tombstone else view.objects
             ):
@@ -253,7 +253,7 @@ class ViewReader:
         }
         of_class = self._reader.session.profile.class_filter(PROPERTY_TABLES[ObjectType.USER].classes[0])
         for entry in self._reader.any_of((Equal("objectSid", sid) for sid in sids), of_class):
-            stored_entry = held_of(entry)
+            stored_entry = stored_entry_of(entry)
             view.accounts.setdefault(stored_entry.entry["objectSid"][0], stored_entry)
 
     def _computers(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
@@ -313,7 +313,7 @@ class ViewReader:
             for entry in self._reader.any_of([filters[key]], within, attributes):
                 yield key, entry
 
-    def _neighbourhood(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
+    def _read_ancestors(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the entries at the DNs of the objects, and those above them."""
         targets: dict[str, str] = {}
         for concern in concerns:
@@ -326,7 +326,7 @@ class ViewReader:
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(dn) for key, dn in targets.items()}
         for key, entry in self._asked(terms, attrgetter("normalized")):
-            stored_entry = held_of(entry)
+            stored_entry = stored_entry_of(entry)
             view.put(stored_entry)
             view.at[key] = stored_entry
         for key in targets:

@@ -12,7 +12,7 @@ from typing import Final, ParamSpec
 from mqdssm.errors import GenericDirectoryError
 
 _P = ParamSpec("_P")
-_GROWING: Final = frozenset({"put", "bury"})
+_GROWING: Final = frozenset({"put", "write_tombstone"})
 """Names of the methods whose writes may need more room."""
 
 

@@ -80,7 +80,7 @@ class MemoryStore:
     # -- state of the protocol
 
     def _load_state(self, _operation: ops.LoadState) -> ops.PersistedState:
-        states = (shelf.state for shelf in self._kept.shelves.values())
+        states = (table.state for table in self._kept.partitions.values())
         return ops.PersistedState(
             partitions=tuple(state for state in states if state is not None),
             neighbors=tuple(self._kept.neighbors.values()),
@@ -91,10 +91,10 @@ class MemoryStore:
         return _DONE
 
     def _remove_partition(self, operation: ops.RemovePartition) -> ops.Done:
-        shelf = self._kept.shelf(operation.partition_id)
-        for grave in tuple(shelf.graves.values()):
-            self._write(self._kept.unbury, grave)
-        if shelf.state is not None:
+        table = self._kept.partition_table(operation.partition_id)
+        for tombstone in tuple(table.tombstones.values()):
+            self._write(self._kept.remove_tombstone, tombstone)
+        if table.state is not None:
             self._write(self._kept.remove_state, operation.partition_id)
         return _DONE
 
@@ -111,25 +111,25 @@ class MemoryStore:
         return _DONE
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
-        shelf = self._kept.shelf(operation.partition_id)
+        table = self._kept.partition_table(operation.partition_id)
         status = Hresult.MQ_OK
         try:
-            self._finish(shelf)
+            self._finish(table)
         except GenericDirectoryError:
             status = Hresult.MQ_ERROR_DS_IS_FULL
-        return ops.Recovered(highest=SequenceNumber(shelf.numbers.highest()), status=status)
+        return ops.Recovered(highest=SequenceNumber(table.numbers.highest()), status=status)
 
-    def _finish(self, shelf: PartitionTable) -> None:
+    def _finish(self, table: PartitionTable) -> None:
         """Complete interrupted deletions (decision R15).
 
         Of an object and its tombstone, the newer one stays.
         """
-        for identifier in shelf.objects.keys() & shelf.graves.keys():
-            stored_object, grave = shelf.objects[identifier], shelf.graves[identifier]
-            if grave.seq_number > stored_object.seq_number:
+        for identifier in table.objects.keys() & table.tombstones.keys():
+            stored_object, tombstone = table.objects[identifier], table.tombstones[identifier]
+            if tombstone.seq_number > stored_object.seq_number:
                 self._write(self._kept.remove, stored_object)
             else:
-                self._write(self._kept.unbury, grave)
+                self._write(self._kept.remove_tombstone, tombstone)
 
     # -- the authority's changes
 
@@ -139,35 +139,35 @@ class MemoryStore:
         identifier = None if problem else rules.identifier_in(object_type, operation.properties)
         if problem is not None or identifier is None:
             return ops.ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
-        shelf = self._kept.shelf(operation.partition_id)
-        if _number_of(shelf, identifier) >= operation.seq_number:
+        table = self._kept.partition_table(operation.partition_id)
+        if _number_of(table, identifier) >= operation.seq_number:
             return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
         new_object = StoredObject(
             identifier,
             object_type,
             operation.partition_id,
             operation.seq_number,
-            rules.whole(object_type, path_name, operation.properties),
+            rules.complete_properties(object_type, path_name, operation.properties),
         )
-        problem = self._taken(new_object) or self._homeless(new_object)
+        problem = self._check_names(new_object) or self._check_machine(new_object)
         if problem is not None:
             return ops.ObjectOutcome(status=problem)
-        self._place(shelf, new_object)
+        self._place(table, new_object)
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
-    def _taken(self, new_object: StoredObject) -> Hresult | None:
+    def _check_names(self, new_object: StoredObject) -> Hresult | None:
         """Return an error if another object has the identifier or path name.
 
         The object may be in any partition.
         """
         path_name = new_object.path_name
-        if any(self._kept.everywhere(new_object.identifier)):
+        if any(self._kept.find_objects(new_object.identifier)):
             return rules.EXISTS[new_object.object_type]
         if path_name is not None and self._kept.named(new_object.object_type, path_name):
             return rules.EXISTS[new_object.object_type]
         return None
 
-    def _homeless(self, new_object: StoredObject) -> Hresult | None:
+    def _check_machine(self, new_object: StoredObject) -> Hresult | None:
         """Return an error if a queue has no machine in its partition."""
         path_name = new_object.path_name
         if new_object.object_type is not ObjectType.QUEUE or path_name is None:
@@ -177,12 +177,12 @@ class MemoryStore:
         return None if has_machine else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
     def _update(self, operation: ops.UpdateObject) -> ops.ObjectOutcome:
-        shelf = self._kept.shelf(operation.partition_id)
+        table = self._kept.partition_table(operation.partition_id)
         number = operation.seq_number
-        identifier = self._meant(shelf, operation.object_type, operation)
-        stored_object = _of_type(shelf, identifier, operation.object_type)
+        identifier = self._identify_object(table, operation.object_type, operation)
+        stored_object = _of_type(table, identifier, operation.object_type)
         if stored_object is None:
-            return _repeated(shelf, identifier, number)
+            return _outcome_of_missing(table, identifier, number)
         if stored_object.seq_number >= number:
             return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=stored_object.identifier)
         problem = rules.update_problem(
@@ -207,28 +207,28 @@ class MemoryStore:
         return bool(named) and stored_object not in named
 
     def _delete(self, operation: ops.DeleteObject) -> ops.ObjectOutcome:
-        shelf = self._kept.shelf(operation.partition_id)
+        table = self._kept.partition_table(operation.partition_id)
         number = operation.seq_number
-        identifier = self._meant(shelf, operation.object_type, operation)
-        stored_object = _of_type(shelf, identifier, operation.object_type)
+        identifier = self._identify_object(table, operation.object_type, operation)
+        stored_object = _of_type(table, identifier, operation.object_type)
         if stored_object is None:
-            return _repeated(shelf, identifier, number)
+            return _outcome_of_missing(table, identifier, number)
         if stored_object.seq_number < number:
-            if stored_object.object_type is ObjectType.MACHINE and shelf.has_queues(stored_object):
+            if stored_object.object_type is ObjectType.MACHINE and table.has_queues(stored_object):
                 return ops.ObjectOutcome(status=Hresult.MQ_ERROR)
-            grave = DeletedObject(
+            tombstone = DeletedObject(
                 identifier=stored_object.identifier,
                 partition_id=stored_object.partition_id,
                 seq_number=number,
                 object_type=stored_object.object_type,
                 scope=Scope(operation.scope),
             )
-            self._delete_as(shelf, stored_object, grave)
+            self._delete_as(table, stored_object, tombstone)
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=stored_object.identifier)
 
-    def _meant(
+    def _identify_object(
         self,
-        shelf: PartitionTable,
+        table: PartitionTable,
         object_type: ObjectType,
         change: ops.UpdateObject | ops.DeleteObject | DirectoryChange,
     ) -> Guid | None:
@@ -243,7 +243,7 @@ class MemoryStore:
         identifier = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
         if identifier is not None:
             return identifier
-        changed = next(iter(shelf.numbers.at(change.seq_number)), None)
+        changed = next(iter(table.numbers.at(change.seq_number)), None)
         if changed is not None:
             return changed.identifier
         named = self._kept.named(object_type, change.path_name or "")
@@ -253,23 +253,23 @@ class MemoryStore:
         ) or _newest(mine)
         return None if stored_object is None else stored_object.identifier
 
-    def _place(self, shelf: PartitionTable, new_object: StoredObject) -> None:
+    def _place(self, table: PartitionTable, new_object: StoredObject) -> None:
         """Write an object, and then remove its older tombstone."""
-        grave = shelf.graves.get(new_object.identifier)
+        tombstone = table.tombstones.get(new_object.identifier)
         self._write(self._kept.put, new_object)
-        if grave is not None:
-            self._write(self._kept.unbury, grave)
+        if tombstone is not None:
+            self._write(self._kept.remove_tombstone, tombstone)
 
     def _delete_as(
-        self, shelf: PartitionTable, stored_object: StoredObject | None, grave: DeletedObject
+        self, table: PartitionTable, stored_object: StoredObject | None, tombstone: DeletedObject
     ) -> None:
         """Write a tombstone, and then remove the object if it exists.
 
         See decisions R15 and R21.
         """
-        old_tombstone = shelf.graves.get(grave.identifier)
-        if old_tombstone is None or old_tombstone.seq_number < grave.seq_number:
-            self._write(self._kept.bury, grave)
+        old_tombstone = table.tombstones.get(tombstone.identifier)
+        if old_tombstone is None or old_tombstone.seq_number < tombstone.seq_number:
+            self._write(self._kept.write_tombstone, tombstone)
         if stored_object is not None:
             self._write(self._kept.remove, stored_object)
 
@@ -280,10 +280,10 @@ class MemoryStore:
         partition_id = operation.partition_id
         if operation.identifier is not None:
             if partition_id is not None:  # nearly always
-                shelf = self._kept.shelf(partition_id)
-                stored_object = _of_type(shelf, operation.identifier, operation.object_type)
+                table = self._kept.partition_table(partition_id)
+                stored_object = _of_type(table, operation.identifier, operation.object_type)
                 return _NOT_READ if stored_object is None else stored_object.read()
-            objects = self._kept.everywhere(operation.identifier)
+            objects = self._kept.find_objects(operation.identifier)
         elif operation.path_name is not None:
             objects = self._kept.named(operation.object_type, operation.path_name)
         newest = _newest(
@@ -297,7 +297,7 @@ class MemoryStore:
         return _NOT_READ if newest is None else newest.read()
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
-        of_type = self._kept.shelf(operation.partition_id).types[operation.object_type]
+        of_type = self._kept.partition_table(operation.partition_id).types[operation.object_type]
         return ops.ObjectsListed(
             objects=tuple(
                 stored_object.read()
@@ -307,20 +307,20 @@ class MemoryStore:
         )
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
-        shelf = self._kept.shelf(operation.partition_id)
+        table = self._kept.partition_table(operation.partition_id)
         if operation.queues_of is None:
-            return ops.Answer(yes=bool(shelf.objects))
-        machine = _of_type(shelf, operation.queues_of, ObjectType.MACHINE)
-        return ops.Answer(yes=machine is not None and shelf.has_queues(machine))
+            return ops.Answer(yes=bool(table.objects))
+        machine = _of_type(table, operation.queues_of, ObjectType.MACHINE)
+        return ops.Answer(yes=machine is not None and table.has_queues(machine))
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
-        shelf = self._kept.shelf(operation.partition_id)
+        table = self._kept.partition_table(operation.partition_id)
         changes: list[DirectoryChange] = []
         size, reached = 0, operation.up_to
         before = operation.after
-        for number, entries in shelf.numbers.between(operation.after, operation.up_to):
+        for number, entries in table.numbers.between(operation.after, operation.up_to):
             seen = [entry for entry in entries if not (operation.enterprise_scope and _of_site(entry))]
-            new_changes = [_change(entry, shelf.purged) for entry in seen]
+            new_changes = [_change(entry, table.purged) for entry in seen]
             size += sum(entry.size if isinstance(entry, StoredObject) else _TOMBSTONE_BYTES for entry in seen)
             full = len(changes) + len(new_changes) > operation.count_max or size > operation.bytes_max
             if full and changes and new_changes:
@@ -340,32 +340,32 @@ class MemoryStore:
         return ops.Applied(count=len(operation.changes), status=Hresult.MQ_OK)
 
     def _apply(self, change: DirectoryChange) -> Hresult:
-        shelf = self._kept.shelf(change.partition_id)
+        table = self._kept.partition_table(change.partition_id)
         if change.command == Command.DELETE:
-            return self._apply_deletion(shelf, change)
+            return self._apply_deletion(table, change)
         object_type = change.object_type
         if object_type is None or object_type not in DEFAULTS:
             return Hresult.MQDS_WRONG_OBJ_TYPE
         if change.command == Command.UPDATE:
-            return self._apply_update(shelf, object_type, change)
+            return self._apply_update(table, object_type, change)
         identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
         if identifier is None:
             return Hresult.MQ_ERROR_PROPERTY
-        if _number_of(shelf, identifier) < change.seq_number:
-            values = rules.whole(object_type, change.path_name, change.properties)
+        if _number_of(table, identifier) < change.seq_number:
+            values = rules.complete_properties(object_type, change.path_name, change.properties)
             new_object = StoredObject(identifier, object_type, change.partition_id, change.seq_number, values)
-            self._place(shelf, new_object)
+            self._place(table, new_object)
         return Hresult.MQ_OK
 
     def _apply_update(
-        self, shelf: PartitionTable, object_type: ObjectType, change: DirectoryChange
+        self, table: PartitionTable, object_type: ObjectType, change: DirectoryChange
     ) -> Hresult:
-        identifier = self._meant(shelf, object_type, change)
+        identifier = self._identify_object(table, object_type, change)
         if identifier is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
-        if _number_of(shelf, identifier) >= change.seq_number:
+        if _number_of(table, identifier) >= change.seq_number:
             return Hresult.MQ_OK
-        stored_object = shelf.objects.get(identifier)
+        stored_object = table.objects.get(identifier)
         if stored_object is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
         is_foreign = identifier in self._kept.foreign
@@ -375,46 +375,46 @@ class MemoryStore:
             self._kept.note_foreign(updated, updated.seq_number)
         return Hresult.MQ_OK
 
-    def _apply_deletion(self, shelf: PartitionTable, change: DirectoryChange) -> Hresult:
-        object_type = rules.type_said(change.get(Propid.D_OBJTYPE))
-        identifier = self._meant(shelf, object_type, change)
+    def _apply_deletion(self, table: PartitionTable, change: DirectoryChange) -> Hresult:
+        object_type = rules.type_of_deletion(change.get(Propid.D_OBJTYPE))
+        identifier = self._identify_object(table, object_type, change)
         if identifier is None:
             return Hresult.MQ_OK  # no object of that name: nothing to delete, and no GUID for a tombstone
-        stored_object = shelf.objects.get(identifier)
+        stored_object = table.objects.get(identifier)
         if stored_object is not None and stored_object.seq_number >= change.seq_number:
             return Hresult.MQ_OK
-        grave = rules.deletion_of(
+        tombstone = rules.deletion_of(
             change, identifier, object_type if stored_object is None else stored_object.object_type
         )
-        self._delete_as(shelf, stored_object, grave)
+        self._delete_as(table, stored_object, tombstone)
         return Hresult.MQ_OK
 
     # -- tombstones and full synchronization
 
     def _purge(self, operation: ops.PurgeDeletedObjects) -> ops.Done:
-        shelf = self._kept.shelf(operation.partition_id)
-        for _, graves in tuple(shelf.grave_numbers.between(MIN, operation.up_to)):
-            for grave in graves:
-                self._write(self._kept.unbury, grave)
+        table = self._kept.partition_table(operation.partition_id)
+        for _, tombstones in tuple(table.tombstone_numbers.between(MIN, operation.up_to)):
+            for tombstone in tombstones:
+                self._write(self._kept.remove_tombstone, tombstone)
         return _DONE
 
     def _mark(self, operation: ops.MarkPartition) -> ops.Done:
-        shelf = self._kept.shelf(operation.partition_id)
-        self._finish(shelf)
-        entries: tuple[Numbered, ...] = (*shelf.objects.values(), *shelf.graves.values())
+        table = self._kept.partition_table(operation.partition_id)
+        self._finish(table)
+        entries: tuple[Numbered, ...] = (*table.objects.values(), *table.tombstones.values())
         for entry in entries:
             if entry.seq_number != MIN:
                 self._write(self._kept.mark, entry)
         return _DONE
 
     def _sweep(self, operation: ops.SweepPartition) -> ops.Done:
-        shelf = self._kept.shelf(operation.partition_id)
-        for stored_object in tuple(shelf.objects.values()):
+        table = self._kept.partition_table(operation.partition_id)
+        for stored_object in tuple(table.objects.values()):
             if stored_object.seq_number == MIN:
                 self._write(self._kept.remove, stored_object)
-        for grave in tuple(shelf.graves.values()):
-            if grave.seq_number == MIN:
-                self._write(self._kept.unbury, grave)
+        for tombstone in tuple(table.tombstones.values()):
+            if tombstone.seq_number == MIN:
+                self._write(self._kept.remove_tombstone, tombstone)
         return _DONE
 
     # -- other programs
@@ -439,7 +439,7 @@ class MemoryStore:
         Raises:
             KeyError: no such object exists.
         """
-        stored_object = next(iter(self._kept.everywhere(identifier)), None)
+        stored_object = next(iter(self._kept.find_objects(identifier)), None)
         if stored_object is None:
             raise KeyError(identifier)
         updated = _updated(stored_object, stored_object.seq_number, properties)
@@ -451,25 +451,27 @@ def _version(foreign_object: ops.ForeignObject) -> str:
     return foreign_object.version
 
 
-def _number_of(shelf: PartitionTable, identifier: Guid) -> SequenceNumber:
+def _number_of(table: PartitionTable, identifier: Guid) -> SequenceNumber:
     """Return the higher number of an object and its tombstone; MIN if neither exists."""
-    stored_object, grave = shelf.objects.get(identifier), shelf.graves.get(identifier)
+    stored_object, tombstone = table.objects.get(identifier), table.tombstones.get(identifier)
     number = MIN if stored_object is None else stored_object.seq_number
-    return number if grave is None else max(number, grave.seq_number)
+    return number if tombstone is None else max(number, tombstone.seq_number)
 
 
-def _of_type(shelf: PartitionTable, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
+def _of_type(table: PartitionTable, identifier: Guid | None, object_type: ObjectType) -> StoredObject | None:
     """Return an object of the partition if it has the given type, else None."""
-    stored_object = None if identifier is None else shelf.objects.get(identifier)
+    stored_object = None if identifier is None else table.objects.get(identifier)
     return stored_object if stored_object is not None and stored_object.object_type is object_type else None
 
 
-def _repeated(shelf: PartitionTable, identifier: Guid | None, number: SequenceNumber) -> ops.ObjectOutcome:
+def _outcome_of_missing(
+    table: PartitionTable, identifier: Guid | None, number: SequenceNumber
+) -> ops.ObjectOutcome:
     """Return the outcome of a change of a missing object.
 
     The outcome is MQ_OK if the object's tombstone has the number.
     """
-    if identifier is None or _number_of(shelf, identifier) < number:
+    if identifier is None or _number_of(table, identifier) < number:
         return _NOT_FOUND
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
@@ -485,7 +487,7 @@ def _newest(candidates: Sequence[StoredObject]) -> StoredObject | None:
 def _updated(
     stored_object: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> StoredObject:
-    changed = rules.kept(stored_object.object_type, properties)
+    changed = rules.select_kept_properties(stored_object.object_type, properties)
     return replace(stored_object, seq_number=number, properties={**stored_object.properties, **changed})
 
 

@@ -94,9 +94,9 @@ class PartitionTable:
         state: the partition's state; None if it was not saved.
         objects: by identifier.
         types: objects by type and identifier.
-        graves: tombstones by identifier.
+        tombstones: tombstones by identifier.
         numbers: objects and tombstones by number, except those with MIN.
-        grave_numbers: tombstones by number, except those with MIN.
+        tombstone_numbers: tombstones by number, except those with MIN.
         computers: number of queues of each computer, by the queues' path names.
         managers: number of queues that name each machine, by PROPID_Q_QMID.
     """
@@ -106,9 +106,9 @@ class PartitionTable:
     types: dict[ObjectType, dict[Guid, StoredObject]] = field(
         default_factory=lambda: {object_type: {} for object_type in ObjectType}
     )
-    graves: dict[Guid, DeletedObject] = field(default_factory=dict)
+    tombstones: dict[Guid, DeletedObject] = field(default_factory=dict)
     numbers: NumberIndex[Numbered] = field(default_factory=NumberIndex)
-    grave_numbers: NumberIndex[DeletedObject] = field(default_factory=NumberIndex)
+    tombstone_numbers: NumberIndex[DeletedObject] = field(default_factory=NumberIndex)
     computers: Counter[str] = field(default_factory=Counter)
     managers: Counter[bytes] = field(default_factory=Counter)
 
@@ -146,29 +146,29 @@ class StoredTables:
     """Data that survive a crash.
 
     Attributes:
-        shelves: contents of partitions by identifier.
+        partitions: contents of partitions by identifier.
         neighbors: neighbours by role and name.
         foreign: objects that another program changed or created and that have not been numbered since, by
             GUID, oldest first.
         seen: version of the last of these that has been handled.
     """
 
-    __slots__ = ("_names", "foreign", "neighbors", "seen", "shelves", "versions")
+    __slots__ = ("_names", "foreign", "neighbors", "partitions", "seen", "versions")
 
     def __init__(self) -> None:
         self.foreign: dict[Guid, ForeignObject] = {}
         self.seen = ""
         self.versions = count(1)
-        self.shelves: dict[Guid, PartitionTable] = {}
+        self.partitions: dict[Guid, PartitionTable] = {}
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
 
-    def shelf(self, partition_id: Guid) -> PartitionTable:
+    def partition_table(self, partition_id: Guid) -> PartitionTable:
         """Return the content of a partition.
 
         If it does not exist, the content is empty and not stored.
         """
-        return self.shelves.get(partition_id, _EMPTY)
+        return self.partitions.get(partition_id, _EMPTY)
 
     def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
         """Return the objects of a type with a path name, in any case and partition.
@@ -177,71 +177,73 @@ class StoredTables:
         """
         return self._names.get((object_type, name_key(path_name)), []) if path_name else []
 
-    def everywhere(self, identifier: Guid) -> list[StoredObject]:
+    def find_objects(self, identifier: Guid) -> list[StoredObject]:
         """Return the objects with an identifier, at most one in each partition."""
-        return [shelf.objects[identifier] for shelf in self.shelves.values() if identifier in shelf.objects]
+        return [
+            table.objects[identifier] for table in self.partitions.values() if identifier in table.objects
+        ]
 
     def save_partition(self, state: DirectoryPartition) -> None:
         """Persist a partition's state."""
-        self._made(state.partition_id).state = state
+        self._make_partition(state.partition_id).state = state
 
     def remove_state(self, partition_id: Guid) -> None:
         """Remove a partition's state."""
-        shelf = self.shelves[partition_id]
-        shelf.state = None
-        if not shelf.objects and not shelf.graves:
-            del self.shelves[partition_id]
+        table = self.partitions[partition_id]
+        table.state = None
+        if not table.objects and not table.tombstones:
+            del self.partitions[partition_id]
 
     def put(self, stored_object: StoredObject) -> None:
         """Write an object, replacing the one with its identifier in its partition."""
         self.foreign.pop(stored_object.identifier, None)
-        shelf = self._made(stored_object.partition_id)
-        old = shelf.objects.get(stored_object.identifier)
+        table = self._make_partition(stored_object.partition_id)
+        old = table.objects.get(stored_object.identifier)
         if old is not None:
-            self._leave(shelf, old)
-        shelf.objects[stored_object.identifier] = stored_object
-        shelf.types[stored_object.object_type][stored_object.identifier] = stored_object
+            self._leave(table, old)
+        table.objects[stored_object.identifier] = stored_object
+        table.types[stored_object.object_type][stored_object.identifier] = stored_object
         if stored_object.seq_number:
-            shelf.numbers.put(stored_object.seq_number, stored_object)
+            table.numbers.put(stored_object.seq_number, stored_object)
         if stored_object.name_key is not None:
             self._names.setdefault((stored_object.object_type, stored_object.name_key), []).append(
                 stored_object
             )
         if stored_object.object_type is ObjectType.QUEUE:
-            shelf.count_queue(stored_object, 1)
+            table.count_queue(stored_object, 1)
 
     def remove(self, old: StoredObject) -> None:
         """Remove an object."""
         self.foreign.pop(old.identifier, None)
-        shelf = self.shelves[old.partition_id]
-        self._leave(shelf, old)
-        del shelf.objects[old.identifier]
+        table = self.partitions[old.partition_id]
+        self._leave(table, old)
+        del table.objects[old.identifier]
 
-    def bury(self, grave: DeletedObject) -> None:
+    def write_tombstone(self, tombstone: DeletedObject) -> None:
         """Write a tombstone, replacing the one with its identifier in its partition."""
-        shelf = self._made(grave.partition_id)
-        old = shelf.graves.get(grave.identifier)
+        table = self._make_partition(tombstone.partition_id)
+        old = table.tombstones.get(tombstone.identifier)
         if old is not None:
-            self.unbury(old)
-        shelf.graves[grave.identifier] = grave
-        if grave.seq_number:
-            shelf.numbers.put(grave.seq_number, grave)
-            shelf.grave_numbers.put(grave.seq_number, grave)
+            self.remove_tombstone(old)
+        table.tombstones[tombstone.identifier] = tombstone
+        if tombstone.seq_number:
+            table.numbers.put(tombstone.seq_number, tombstone)
+            table.tombstone_numbers.put(tombstone.seq_number, tombstone)
 
-    def unbury(self, grave: DeletedObject) -> None:
+    def remove_tombstone(self, tombstone: DeletedObject) -> None:
         """Remove a tombstone."""
-        shelf = self.shelves[grave.partition_id]
-        del shelf.graves[grave.identifier]
-        if grave.seq_number:
-            shelf.numbers.remove(grave.seq_number, grave)
-            shelf.grave_numbers.remove(grave.seq_number, grave)
+        table = self.partitions[tombstone.partition_id]
+        del table.tombstones[tombstone.identifier]
+        if tombstone.seq_number:
+            table.numbers.remove(tombstone.seq_number, tombstone)
+            table.tombstone_numbers.remove(tombstone.seq_number, tombstone)
 
     def mark(self, entry: Numbered) -> None:
         """Give an object or a tombstone the number MIN."""
         if isinstance(entry, StoredObject):
             self.put(replace(entry, seq_number=MIN))
         else:
-            self.bury(replace(entry, seq_number=MIN))
+            self.write_tombstone(replace(entry, seq_number=MIN))
 
     def note_foreign(self, stored_object: StoredObject, seq_number: SequenceNumber | None) -> None:
         """Record another program's change.
@@ -258,17 +260,17 @@ class StoredTables:
             properties=() if seq_number is not None else tuple(stored_object.properties.items()),
         )
 
-    def _made(self, partition_id: Guid) -> PartitionTable:
-        table = self.shelves.get(partition_id)
+    def _make_partition(self, partition_id: Guid) -> PartitionTable:
+        table = self.partitions.get(partition_id)
         if table is None:
-            table = self.shelves[partition_id] = PartitionTable()
+            table = self.partitions[partition_id] = PartitionTable()
         return table
 
-    def _leave(self, shelf: PartitionTable, old: StoredObject) -> None:
+    def _leave(self, table: PartitionTable, old: StoredObject) -> None:
         """Remove an object from the indexes."""
-        del shelf.types[old.object_type][old.identifier]
+        del table.types[old.object_type][old.identifier]
         if old.seq_number:
-            shelf.numbers.remove(old.seq_number, old)
+            table.numbers.remove(old.seq_number, old)
         if old.name_key is not None:
             key = (old.object_type, old.name_key)
             remaining = [other for other in self._names[key] if other is not old]
@@ -277,4 +279,4 @@ class StoredTables:
             else:
                 del self._names[key]
         if old.object_type is ObjectType.QUEUE:
-            shelf.count_queue(old, -1)
+            table.count_queue(old, -1)

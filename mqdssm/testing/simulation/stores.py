@@ -18,7 +18,7 @@ from mqdssm.model.messages import DirectoryChange, Properties
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
 from mqdssm.store.ldap import LdapStore
-from mqdssm.store.ldap.stored_entry import held_of
+from mqdssm.store.ldap.stored_entry import stored_entry_of
 from mqdssm.store.performer import Store
 from mqdssm.tables import properties as tables
 from mqdssm.testing.ldap.connection import open_session
@@ -206,7 +206,7 @@ class DirectoryStore(SimulatedStore):
 def write_beside(session: Session, identifier: Guid, properties: Properties) -> None:
     """Change an object with plain LDAP, as a program beside its store."""
     for entry in list(session.find(session.naming.forest, Equal(tables.OBJECT_GUID, identifier), ["*"])):
-        stored_entry = held_of(entry)
+        stored_entry = stored_entry_of(entry)
         if stored_entry.type is not None:
             changes = tables.changes_of(stored_entry.type, stored_entry.entry, properties)
             changes.pop(tables.EXACT, None)  # other programs do not know it

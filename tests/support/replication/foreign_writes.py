@@ -27,5 +27,5 @@ def make_foreign(store: MemoryStore, made: StoredObject) -> None:
 
 def remove_foreign(store: MemoryStore, identifier: Guid) -> None:
     """Remove an object, without a tombstone."""
-    for found in store._kept.everywhere(identifier):
+    for found in store._kept.find_objects(identifier):
         store._kept.remove(found)

@@ -278,9 +278,13 @@ class AuthorityContract:
             assert world.delete(which, at=9, scope=scope) == ops.ObjectOutcome(status=OK, identifier=queue)
         assert world.read(queue).status == NOT_FOUND
         assert world.read(world.name(r"web\q")).status == NOT_FOUND
-        (_, grave) = world.changes()
-        assert (grave.command, grave.guid_identifier, grave.seq_number) == (Command.DELETE, queue, 9)
-        assert grave.properties == ((Propid.D_SCOPE, scope), (Propid.D_OBJTYPE, ObjectType.QUEUE))
+        (_, deleted) = world.changes()
+        assert (deleted.command, deleted.guid_identifier, deleted.seq_number) == (
+            Command.DELETE,
+            queue,
+            9,
+        )
+        assert deleted.properties == ((Propid.D_SCOPE, scope), (Propid.D_OBJTYPE, ObjectType.QUEUE))
 
     def test_deletion_of_nothing(self, harness: Harness) -> None:
         world = World(harness)
@@ -443,8 +447,8 @@ class ReadingContract:
         )
         assert change.object_type is ObjectType.MACHINE
         world.delete(machine, ObjectType.MACHINE, at=5)
-        (grave,) = world.changes()
-        assert grave.purged_seq_number == 3
+        (tombstone,) = world.changes()
+        assert tombstone.purged_seq_number == 3
 
     def test_changes_carry_the_purged_number_of_now(self, harness: Harness) -> None:
         world = World(harness)

@@ -96,8 +96,8 @@ class ReplicaContract:
             change = world.deletion(identifier, after + at, object_type, NULL_GUID)
             assert world.apply(change).status == OK
             assert world.read(identifier, object_type).status == NOT_FOUND
-        graves = world.changes(NULL_GUID, after=base)
-        assert [one.get(Propid.D_OBJTYPE) for one in graves] == [int(one) for one in objects]
+        tombstones = world.changes(NULL_GUID, after=base)
+        assert [one.get(Propid.D_OBJTYPE) for one in tombstones] == [int(one) for one in objects]
 
     def test_updates(self, harness: Harness) -> None:
         world = World(harness)
@@ -194,8 +194,8 @@ class ReplicaContract:
         for _ in range(2):
             assert world.apply(gone, unknown, nameless) == ops.Applied(count=3, status=OK)
             assert brief(world.changes()) == [(Command.DELETE, 2, machine), (Command.DELETE, 3, never)]
-        (_, grave) = world.changes()
-        assert dict(grave.properties) == {Propid.D_SCOPE: 1, Propid.D_OBJTYPE: ObjectType.SITE}
+        (_, tombstone) = world.changes()
+        assert dict(tombstone.properties) == {Propid.D_SCOPE: 1, Propid.D_OBJTYPE: ObjectType.SITE}
         later = world.deletion(never, 9, ObjectType.SITE)
         world.apply(later)
         assert brief(world.changes())[1:] == [(Command.DELETE, 9, never)]
