@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from support.servers.enterprise import (
     FIVE,
     EnterpriseProcesses,
     Member,
+    Place,
     bad_network,
     on_loopback,
     wait_for,
@@ -48,62 +50,72 @@ def harmed(relay: PacketRelay) -> Iterator[None]:
     relay.delay_s = relay.jitter_s = relay.loss = 0
 
 
-@pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
-@pytest.mark.timeout(120)
-def test_a_pec_and_a_psc_on_a_bad_network(tmp_path):
-    """Packets are lost, late and out of order; the network is cut; the PSC is killed."""
-    with bad_network(tmp_path, FIVE[:2], settings=QUICK) as (servers, _, relay):
-        crew = Crew(servers, 1, 0.05, owners=["PEC01"])  # a server takes no requests soon after its start
-        relay.delay_s, relay.jitter_s, relay.loss = 0.005, 0.02, 0.1
-        crew.work(40)
-        relay.cut = frozenset({"psc01"})
-        time.sleep(1)
-        relay.cut = frozenset()
-        crew.work(20)
-        servers.end("PSC01", signal.SIGKILL)
-        servers.start("PSC01")
-        crew.work(20)
-        assert relay.overtaken
-        relay.loss = relay.delay_s = relay.jitter_s = 0
-        check_whole(servers, crew)
+@dataclass(frozen=True)
+class Load:
+    """Servers on a bad network, their clients, and their faults.
+
+    Attributes:
+        places: the servers.
+        times: how many times 950 changes are made, and 50 more for each server that is killed.
+        each: clients of each server.
+        pause_s: of each client between two changes.
+        creating: share of the changes that create a queue.
+        objects: number of queues that are created at least.
+        harmed: names of the servers that are cut off for five seconds, and killed.
+    """
+
+    places: Sequence[Place] = FIVE
+    times: float = 1
+    each: int = 2
+    pause_s: float = 0.1
+    creating: float = 0.5
+    objects: int = 500
+    harmed: Sequence[str] = tuple(place.name for place in FIVE)
 
 
-@pytest.mark.soak
+LOADS: Final = [
+    pytest.param(
+        Load(THREE, 0.1, 1, objects=30, harmed=("PSC01",)), marks=pytest.mark.timeout(240), id="tiny"
+    ),
+    pytest.param(Load(), marks=[pytest.mark.soak, pytest.mark.timeout(14_400)], id="small"),
+    pytest.param(
+        Load(times=20, each=4, pause_s=0, creating=0.9, objects=20_000),
+        marks=[pytest.mark.soak, pytest.mark.timeout(14_400)],
+        id="large",
+    ),
+]
+
+
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.2")
-@pytest.mark.timeout(14_400)
-@pytest.mark.parametrize(
-    ("times", "each", "pause_s", "creating", "objects"),
-    [pytest.param(1, 2, 0.1, 0.5, 500, id="small"), pytest.param(20, 4, 0, 0.9, 20_000, id="large")],
-)
-def test_five_servers_on_a_bad_network_that_are_killed_in_turn(
-    tmp_path, times, each, pause_s, creating, objects
-):
+@pytest.mark.parametrize("load", LOADS)
+def test_servers_on_a_bad_network_that_are_killed_in_turn(tmp_path, load):
     """Loss by iptables; delay, reordering and a cut of five seconds by the tests."""
     if shutil.which("iptables") is None:
         pytest.skip("iptables is not installed")
-    with bad_network(tmp_path, settings=QUICK) as (servers, lan, relay):
-        crew = Crew(servers, each, pause_s, creating=creating)
-        work = partial(_work_and_tell, crew, seconds=600 * math.sqrt(times))
-        work(200 * times)
+    times = load.times
+    with bad_network(tmp_path, load.places, settings=QUICK) as (servers, lan, relay):
+        crew = Crew(servers, load.each, load.pause_s, creating=load.creating)
+        work = partial(_work_and_tell, crew, seconds=600 * max(1, math.sqrt(times)))
+        work(int(200 * times))
         lose(lan, 0.1)
-        work(300 * times)
+        work(int(300 * times))
         relay.delay_s, relay.jitter_s = 0.02, 0.1
-        work(300 * times)
-        for host in lan.hosts:
-            relay.cut = frozenset({host})
+        work(int(300 * times))
+        for name in load.harmed:
+            relay.cut = frozenset({servers.members[name].host})
             time.sleep(5)
         relay.cut = frozenset()
-        work(100 * times)
-        for name in servers.members:
+        work(int(100 * times))
+        for name in load.harmed:
             servers.end(name, signal.SIGKILL)
             time.sleep(2)
             servers.start(name)
-            work(50 * times)
+            work(int(50 * times))
         lose(lan, 0)
         assert relay.overtaken
         begin = time.monotonic()
         check_whole(servers, crew)
-        assert crew.created >= objects
+        assert crew.created >= load.objects
         seconds = time.monotonic() - begin
         print(f"{crew.acknowledged:,} changes, {crew.created:,} objects: equal in {seconds:.0f} s")  # noqa: T201
 
@@ -133,7 +145,6 @@ def test_a_site_is_cut_off_for_ten_minutes(tmp_path):
         check_whole(servers, oslo, others)
 
 
-@pytest.mark.soak
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.6")
 @pytest.mark.timeout(180)
 def test_the_disk_of_a_psc_is_full(tmp_path):
@@ -231,7 +242,6 @@ JUMPS: Final = (("+3d", 3), ("+0", 0), ("-3d", -3), ("+0", 0), ("+40", 0), ("-40
 """Offsets of a clock as libfaketime reads them, with their days."""
 
 
-@pytest.mark.soak
 @pytest.mark.spec("MS-MQQB 3.1.5.8.3")
 @pytest.mark.timeout(180)
 def test_the_clock_of_a_psc_jumps(tmp_path):
