@@ -91,5 +91,7 @@ REGRESSIONS = {
     923_935: "no defect of a server: a hostile PSC named itself anew, and kept the PEC from purging",
     924_308: "no defect of a server: a new BSC knew only a former PEC, which was removed",
     925_168: "a late first reply began a full synchronization: a deleted network came back",
+    937_474: "no defect of a server: a PSC lost its directory while it handed its site over",
+    937_639: "no defect of a server: a copy in another partition hid what another program had changed",
     707_426: "a change that had waited named a PSC as it was called before, and the PEC asked that for ever",
 }

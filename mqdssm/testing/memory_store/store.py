@@ -368,7 +368,7 @@ class MemoryStore:
         stored_object = table.objects.get(identifier)
         if stored_object is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
-        is_foreign = identifier in self._kept.foreign
+        is_foreign = (change.partition_id, identifier) in self._kept.foreign
         updated = _updated(stored_object, change.seq_number, change.properties)
         self._write(self._kept.put, updated)
         if is_foreign:  # the update was of another base (decision R204)

@@ -149,14 +149,14 @@ class StoredTables:
         partitions: contents of partitions by identifier.
         neighbors: neighbours by role and name.
         foreign: objects that another program changed or created and that have not been numbered since, by
-            GUID, oldest first.
+            partition and GUID, oldest first.
         seen: version of the last of these that has been handled.
     """
 
     __slots__ = ("_names", "foreign", "neighbors", "partitions", "seen", "versions")
 
     def __init__(self) -> None:
-        self.foreign: dict[Guid, ForeignObject] = {}
+        self.foreign: dict[tuple[Guid, Guid], ForeignObject] = {}
         self.seen = ""
         self.versions = count(1)
         self.partitions: dict[Guid, PartitionTable] = {}
@@ -196,7 +196,7 @@ class StoredTables:
 
     def put(self, stored_object: StoredObject) -> None:
         """Write an object, replacing the one with its identifier in its partition."""
-        self.foreign.pop(stored_object.identifier, None)
+        self.foreign.pop((stored_object.partition_id, stored_object.identifier), None)
         table = self._make_partition(stored_object.partition_id)
         old = table.objects.get(stored_object.identifier)
         if old is not None:
@@ -214,7 +214,7 @@ class StoredTables:
 
     def remove(self, old: StoredObject) -> None:
         """Remove an object."""
-        self.foreign.pop(old.identifier, None)
+        self.foreign.pop((old.partition_id, old.identifier), None)
         table = self.partitions[old.partition_id]
         self._leave(table, old)
         del table.objects[old.identifier]
@@ -250,7 +250,7 @@ class StoredTables:
 
         An object without a number is not stored until it is created.
         """
-        self.foreign[stored_object.identifier] = ForeignObject(
+        self.foreign[stored_object.partition_id, stored_object.identifier] = ForeignObject(
             object_type=stored_object.object_type,
             identifier=stored_object.identifier,
             partition_id=stored_object.partition_id,

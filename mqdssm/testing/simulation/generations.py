@@ -106,7 +106,18 @@ _RECORDED: Final[Mapping[Generation, tuple[int, ...]]] = {
         860_375,
         860_421,
     ),
-    Generation.COMBINED: (890_078, 890_431, 900_417, 920_256, 921_794, 923_935, 924_308, 925_168),
+    Generation.COMBINED: (
+        890_078,
+        890_431,
+        900_417,
+        920_256,
+        921_794,
+        923_935,
+        924_308,
+        925_168,
+        937_474,
+        937_639,
+    ),
 }
 RECORDED: Final[Mapping[int, Generation]] = dict(
     chain.from_iterable(((seed, generation) for seed in seeds) for generation, seeds in _RECORDED.items())

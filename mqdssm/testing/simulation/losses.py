@@ -165,16 +165,36 @@ class Losses:
             partition.loosen(max(reached, last_numbers.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
-        """Wait until a server is the authority again, and record the remaining objects."""
-        while not all(server.owns(partition.partition_id) for partition in partitions):
+        """Wait until all partitions have an authority again, and record the remaining objects."""
+        while not all(self._authority(server, partition) for partition in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
-            self._start_over(server, partition)
+            self._start_over(self._authority(server, partition) or server, partition)
         self._retire_dead()
         if self._registry.machine(server) is None:  # no other server had received it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
         yield from self._remove_retired(partitions)
+
+    def _authority(self, server: SimulatedServer, partition: PartitionLedger) -> SimulatedServer | None:
+        """Return the authority of a partition that a server has lost; None: it has none yet.
+
+        A handover that was under way may have made another server the authority.
+        """
+        partition_id = partition.partition_id
+        if server.owns(partition_id):
+            return server
+        if partition_id == PEC_PARTITION_ID or self._registry.site_names(partition_id, server):
+            return None
+        servers = self._world.servers
+        return next(
+            (
+                other
+                for other in servers
+                if other.owns(partition_id) and self._registry.site_names(partition_id, other)
+            ),
+            None,
+        )
 
     def _remove_retired(self, partitions: list[PartitionLedger]) -> Task:
         """Remove machine objects of retired servers again (decision R104).

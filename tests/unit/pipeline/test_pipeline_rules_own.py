@@ -7,7 +7,7 @@ from support.project.source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.functions import ALLOWED
+from mqdssm.pipeline.validate.rules.functions import ALLOWED, checked_sql
 from mqdssm.pipeline.validate.rules.own import RuleFile, load
 from mqdssm.pipeline.validate.rules.rule import Wrong
 
@@ -117,6 +117,20 @@ def test_what_cannot_be_is_refused_and_named(tmp_path, old: str, new: str, words
     with pytest.raises(ConfigError, match=words) as refusal:
         loaded(tmp_path, GOOD.replace(old, new))
     assert "ours.toml" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("set x = 1", "'set x = 1' is neither a condition nor a value"),
+        ("Label as x", "'Label as x' is neither a condition nor a value"),
+        ("Label =", "an operand or argument is missing in 'Label ='"),
+        ("from_json(Label)", r"an operand or argument is missing in 'from_json\(Label\)'"),
+    ],
+)
+def test_what_is_no_expression_of_one_object_is_named(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{words}$"):
+        checked_sql(text)
 
 
 HIDDEN = "/* /*+ */ or reflect('java.lang.System', 'getenv', 'HOME') is not null -- */\n"

@@ -22,6 +22,8 @@ SHOWN_CHARS_MAX: Final = 200
 """Limit of the characters of a value in a message."""
 NOT_SET: Final = "not set"
 
+_LACKS_PART: Final = re.compile(r"Required keyword: '\w+' missing for <class")
+"""Beginning of sqlglot's text about an expression that lacks a part; the rest is a class of sqlglot."""
 _PART: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -52,6 +54,8 @@ def parse(text: str) -> "Expression":
     except SqlglotError as error:
         first = getattr(error, "errors", None) or [{}]
         words = first[0].get("description") or str(error).splitlines()[0]
+        if _LACKS_PART.match(words):
+            words = "an operand or argument is missing"
         raise ValueError(f"{words} in {text!r}") from None
     return tree  # type: ignore[no-any-return]
 
