@@ -165,7 +165,7 @@ class Losses:
             partition.loosen(max(reached, last_numbers.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
-        """Wait until all partitions have an authority again, and record the remaining objects."""
+        """Wait until each partition has an authority, and record the remaining objects."""
         while not all(self._authority(server, partition) for partition in partitions):
             yield PAUSE_S
         for partition in sorted(partitions, key=_enterprise_last):
@@ -177,7 +177,7 @@ class Losses:
         yield from self._remove_retired(partitions)
 
     def _authority(self, server: SimulatedServer, partition: PartitionLedger) -> SimulatedServer | None:
-        """Return the authority of a partition that a server has lost; None: it has none yet.
+        """Return the authority of a partition that a server has lost, if there is one.
 
         A handover that was under way may have made another server the authority.
         """
