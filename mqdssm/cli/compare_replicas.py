@@ -39,7 +39,7 @@ def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
 
     count = 0
     with contextlib.ExitStack() as stack:
-        opened = [_opened(run, named, stack) for named in replicas]
+        opened = [_open_replica(run, named, stack) for named in replicas]
         with usage_problems():
             comparison = ReplicaComparison(opened)
         rows = []
@@ -67,7 +67,7 @@ def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
     return ExitCode.FINDINGS if count else ExitCode.FINE
 
 
-def _opened(run: CommandRun, named: str, stack: contextlib.ExitStack) -> "Replica":
+def _open_replica(run: CommandRun, named: str, stack: contextlib.ExitStack) -> "Replica":
     from mqdssm.directory.session import Session
     from mqdssm.store.ldap.replicas import Replica
 

@@ -61,12 +61,12 @@ def decode(
     if pcap:
         if kind is not None:
             raise exits.UsageProblem("--pcap shows packets of mqqb: leave out --kind")
-        with _opened(file) as stream:
+        with _open_file(file) as stream:
             return _show_capture(stream, port, run.output)
     if kind is None:
         raise exits.UsageProblem(f"name the protocol with --kind ({', '.join(MessageKind)}), or --pcap")
     largest, show = _decoder_of(kind)
-    with _opened(file) as stream:
+    with _open_file(file) as stream:
         data = stream.read(largest + 1)
     decoded_data = show(data)
     if run.output.is_json:
@@ -81,7 +81,7 @@ def decode(
     return print_error(decoded_data.error, exits.ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
-def _opened(file: Path) -> AbstractContextManager[IO[bytes]]:
+def _open_file(file: Path) -> AbstractContextManager[IO[bytes]]:
     if str(file) != "-":
         return file.open("rb")
     return nullcontext(standard_input())

@@ -228,11 +228,11 @@ def difference_rows(differences: "Iterable[ObjectDifference]") -> Iterator[tuple
             yield difference.kind.value, difference.type, name, "", "", ""
             continue
         for attribute in difference.attributes:
-            a, b = (_shown(attribute, side.get(attribute)) for side in (difference.a, difference.b))
+            a, b = (_format_value(attribute, side.get(attribute)) for side in (difference.a, difference.b))
             yield difference.kind.value, difference.type, name, attribute, a, b
 
 
-def _shown(attribute: str, value: Any) -> str:
+def _format_value(attribute: str, value: Any) -> str:
     """Format a value for people, truncated."""
     from mqdssm.pipeline.diff.changes import sddl
 

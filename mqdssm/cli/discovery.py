@@ -92,7 +92,7 @@ def discover(
         else:
             run.output.pairs(_pairs(result))
         return ExitCode.FINE
-    error = _nobody(networks, wait, unsent=driver.counts.seen().get("request not sent", 0))
+    error = _no_server_error(networks, wait, unsent=driver.counts.copy().get("request not sent", 0))
     return print_error(error, ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
@@ -122,7 +122,7 @@ def _asking(run: CommandRun, bar: "ProgressBar | None", action: "Broadcast") -> 
         run.output.note(f"asking on {action.network} ({action.number} of {action.total})")
 
 
-def _nobody(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "MqdssmError":
+def _no_server_error(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "MqdssmError":
     from mqdssm.errors import TransportError
 
     where = ", ".join(map(str, networks))
@@ -289,7 +289,7 @@ async def _serve(
             await service.run()
     finally:
         keeping.cancel()
-    counts = service.seen()
+    counts = service.read_counts()
     run.output.note(", ".join(f"{name}: {count}" for name, count in counts.items()) or "nobody asked")
 
 

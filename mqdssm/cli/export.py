@@ -108,7 +108,7 @@ def export(
 
     _check_format(file_format, dialect, compression)
     run.connection_options()  # what cannot be is refused before workers start
-    with _shown(run, to) as watch:
+    with _show_progress(run, to) as watch:
         manifest = export_to(
             run.loaded.settings.url,
             wanted_types(types or []),
@@ -147,7 +147,7 @@ def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
         return
     rows = [(name, str(exported.rows), str(len(exported.files))) for name, exported in manifest.types.items()]
     run.output.rows(("type", "objects", "files"), rows)
-    _tell_changes(run, manifest)
+    _print_changes(run, manifest)
     checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
     run.output.note(f"exported to {to}, {engine_words(manifest.engine)}{checks}")
 
@@ -161,13 +161,13 @@ def wanted_types(types: list[ExportType]) -> list[str]:
 
 
 @contextmanager
-def _shown(run: CommandRun, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
+def _show_progress(run: CommandRun, to: Path) -> "Iterator[Callable[[Progress], None] | None]":
     """Show a progress bar on a terminal; otherwise objects are not counted."""
     with run.output.bar(f"exporting to {to}") as bar:
         yield None if bar is None else lambda now: bar(now.rows, now.total)
 
 
-def _tell_changes(run: CommandRun, manifest: "Manifest") -> None:
+def _print_changes(run: CommandRun, manifest: "Manifest") -> None:
     changed = manifest.changed
     if changed:
         named = ", ".join(change.dn or change.guid or change.type for change in changed[:SHOWN_CHANGES_MAX])

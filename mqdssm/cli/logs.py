@@ -62,7 +62,7 @@ class _Told(logging.Handler):
         if self.count <= SHOWN_WARNINGS:
             _warn(in_command_words(record.getMessage()))
 
-    def tell_rest(self) -> None:
+    def warn_of_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:
             rest = self.count - SHOWN_WARNINGS
             hidden = f"{rest} more warnings are" if rest > 1 else "1 more warning is"
@@ -139,7 +139,7 @@ def recording(*, debug: bool) -> Iterator[None]:
         yield
     finally:
         if isinstance(console_handler, _Told):
-            console_handler.tell_rest()
+            console_handler.warn_of_rest()
         level, logger.propagate, handlers = before
         logger.setLevel(level)
         for handler in [handler for handler in logger.handlers if handler not in handlers]:

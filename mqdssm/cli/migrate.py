@@ -139,8 +139,8 @@ def make_plan(
     from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
     folder = to or named_by_time()
-    plan = _planned(run, request, folder, engine, without_server=to_ldif is not None)
-    tell_plan(run, plan, folder)
+    plan = _make_plan(run, request, folder, engine, without_server=to_ldif is not None)
+    print_plan_counts(run, plan, folder)
     if to_ldif is not None and plan.refused is None:
         records = write_ldif(plan, folder, to_ldif)
         waiting = records.pop(WAITING_FILE, 0)
@@ -152,7 +152,7 @@ def make_plan(
     return ExitCode.FINDINGS if plan.refused or plan.total["rejected"] else ExitCode.FINE
 
 
-def _planned(
+def _make_plan(
     run: CommandRun, request: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
@@ -192,7 +192,7 @@ def named_by_time() -> Path:
     return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
 
-def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
+def print_plan_counts(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
     """Print a plan: counts, and the first conflicts and rejected rows.
 
     Args:
@@ -209,9 +209,9 @@ def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
     if beside:
         output.line("")
         output.rows(("beside them", "entries"), ((name, str(count)) for name, count in beside.items()))
-    _tell_some(run, CONFLICTS, _conflicts(folder), folder / "conflicts.jsonl")
+    _print_rows(run, CONFLICTS, _conflicts(folder), folder / "conflicts.jsonl")
     lost = ((name, *item) for name, counts in plan.tables.items() for item in counts.not_carried.items())
-    tell_left_out(run, lost, folder)
+    print_left_out(run, lost, folder)
     for note in plan.notes:
         output.note(note)
     output.line("")
@@ -224,7 +224,7 @@ def tell_plan(run: CommandRun, plan: "MigrationPlan", folder: Path) -> None:
         output.note(f"the plan is in {folder}, {engine_words(plan.engine)}; it is for LDIF alone")
 
 
-def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
+def print_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
     """Print the first rejected rows of a plan, and the columns that are not kept.
 
     Args:
@@ -232,7 +232,7 @@ def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], 
         not_carried: table, column, and number of rows.
         folder: of the plan.
     """
-    _tell_some(run, REJECTS, _rejects(folder), folder / REJECTS_FOLDER)
+    _print_rows(run, REJECTS, _rejects(folder), folder / REJECTS_FOLDER)
     lost = [(table, column, str(rows)) for table, column, rows in not_carried]
     if lost:  # all columns: nothing is dropped silently
         run.output.line("")
@@ -240,7 +240,7 @@ def tell_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], 
         run.output.note(f"what no directory keeps is in {folder / 'not-carried'}")
 
 
-def _tell_some(run: CommandRun, columns: Row, rows: Iterable[Row], where: Path) -> None:
+def _print_rows(run: CommandRun, columns: Row, rows: Iterable[Row], where: Path) -> None:
     if run.output.sample(columns, rows):
         run.output.note(f"more than {SAMPLE_MAX}: all of them are in {where}")
 
@@ -377,14 +377,14 @@ def apply(
     )
     run.connection_options()  # what cannot be is refused before workers start
     where = chosen.arguments()
-    with going_on(run, plan), watched(run, "applying the plan") as watch:
+    with explain_resuming(run, plan), watched(run, "applying the plan") as watch:
         report = apply_plan(plan, run.loaded.settings.url, options, **where, watch=watch, **login_of(run))
-    tell_report(run, report, plan)
+    print_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 
 @contextmanager
-def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
+def explain_resuming(run: CommandRun, folder: Path) -> Iterator[None]:
     """Print how to resume if the user interrupts a migration.
 
     Args:
@@ -401,7 +401,7 @@ def going_on(run: CommandRun, folder: Path) -> Iterator[None]:
         raise
 
 
-def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
+def print_report(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
     """Print the result of a migration: counts, and the first failures.
 
     Args:
@@ -415,8 +415,8 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
         return
     output.rows(APPLIED_COUNTS, count_rows(report))
     not_carried = ((name, *item) for name, some in report.not_carried.items() for item in some.items())
-    tell_left_out(run, not_carried, folder)
-    tell_failures(run, report, folder)
+    print_left_out(run, not_carried, folder)
+    print_failures(run, report, folder)
     if report.stopped is not None:
         output.note(f"it stopped: {report.stopped}; apply it again to go on")
     elif not report.verified:
@@ -426,7 +426,7 @@ def tell_report(run: CommandRun, report: "MigrationReport", folder: Path) -> Non
     output.line(report.last_line)
 
 
-def tell_failures(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
+def print_failures(run: CommandRun, report: "MigrationReport", folder: Path) -> None:
     """Print the first refused and lost objects, and how to undo the changes.
 
     Args:
@@ -436,8 +436,8 @@ def tell_failures(run: CommandRun, report: "MigrationReport", folder: Path) -> N
     """
     output = run.output
     for columns, rows, count, where in (
-        (REFUSED, _refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
-        (LOST_OBJECTS, _lost(report), report.lost_count, folder / "report.json"),
+        (REFUSED, _refused_rows(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
+        (LOST_OBJECTS, _lost_rows(report), report.lost_count, folder / "report.json"),
     ):
         if output.sample(columns, rows) or count > SAMPLE_MAX:
             output.note(f"{count} in all: see {where}")
@@ -455,12 +455,12 @@ def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
         yield (name, *map(str, numbers))
 
 
-def _refused(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+def _refused_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for refusal in report.refused:
         yield (refusal.dn, ", ".join(refusal.attributes), refusal.reason)
 
 
-def _lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+def _lost_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for lost_object in report.lost:
         yield (lost_object.dn, lost_object.reason)
 
@@ -516,16 +516,16 @@ def migrate(
     run.connection_options()  # what cannot be is refused before workers start
     where = chosen.arguments()
     folder = to or named_by_time()
-    with going_on(run, folder), watched(run, "migrating") as watch:
+    with explain_resuming(run, folder), watched(run, "migrating") as watch:
         plan, report = carry_over(
             request, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
         )
     if report is None:
-        tell_plan(run, plan, folder)
+        print_plan_counts(run, plan, folder)
         return ExitCode.FINDINGS
     for note in plan.notes:
         run.output.note(note)
-    tell_report(run, report, folder)
+    print_report(run, report, folder)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 

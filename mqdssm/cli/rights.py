@@ -73,12 +73,12 @@ def rights(
             _show_user(run, directory, kinds, (name, of, right))
             return ExitCode.FINE
         from mqdssm.diagnostics.accounts import AccountDirectory
-        from mqdssm.diagnostics.object_rights import AccessReader, who_may
+        from mqdssm.diagnostics.object_rights import AccessReader, find_object_rights
 
         access = AccessReader(directory.session).read(CLASSES[kinds[0]], _dn(directory, kinds[0], name or ""))
         accounts = AccountDirectory(directory.session, members_max=members)
         owner = None if access.owner is None else accounts.by_sid(access.owner).title
-        _show_object(run, who_may(access, accounts), right, owner=owner)
+        _show_object(run, find_object_rights(access, accounts), right, owner=owner)
     return ExitCode.FINE
 
 

@@ -113,7 +113,7 @@ class CommandSettings(BaseSettings):
 
     @field_validator("password_file", "ca_file", "log_file", "spark_shared", mode="after")
     @classmethod
-    def _home(cls, value: Path | None) -> Path | None:
+    def _expand_home(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser()
 
 

@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.diff import SHOWN_MAX, difference_json, difference_rows
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.migrate import going_on, tell_failures, watched
+from mqdssm.cli.migrate import explain_resuming, print_failures, watched
 from mqdssm.cli.pipeline_options import login_of
 from mqdssm.cli.run import CommandRun, command_app
 
@@ -65,7 +65,7 @@ def sync(
     from mqdssm.pipeline.sync import run as synchronization
 
     folder = to if to is not None or check else synchronization.unused_folder()
-    with going_on(run, folder or Path()), watched(run, "synchronizing") as watch:
+    with explain_resuming(run, folder or Path()), watched(run, "synchronizing") as watch:
         result = synchronization.sync(
             file,
             run.loaded.settings.url,
@@ -95,7 +95,7 @@ def _tell(run: CommandRun, result: "SyncResult") -> None:
     if result.plan.refused is not None:
         output.note(f"the plan cannot be applied: {result.plan.refused}")
     if result.report is not None and result.folder is not None:
-        tell_failures(run, result.report, result.folder)
+        print_failures(run, result.report, result.folder)
     elif result.folder is not None:
         output.note(f"the plan is in {result.folder}; 'mqdssm apply {result.folder}' does it")
     output.line(_last_line(result))

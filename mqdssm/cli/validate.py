@@ -105,7 +105,7 @@ def _state(judged_finding: "JudgedFinding") -> dict[str, str]:
     )
 
 
-def tell_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
+def print_outcome(run: CommandRun, outcome: "RunOutcome") -> None:
     """Print the summary of a repeated run; nothing for a plain validation."""
     if outcome.is_plain:
         return
@@ -381,7 +381,7 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
         f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
         f"{engine_words(totals['engine'])}"
     )
-    tell_outcome(run, outcome)
+    print_outcome(run, outcome)
 
 
 def not_judged_lines(skipped: "Iterable[Skipped]") -> Iterator[str]:

@@ -106,7 +106,7 @@ class AccountDirectory:
     def by_sid(self, sid: Sid) -> Account:
         """Return the account of a SID, with the best name that is visible here."""
         if sid not in self._by_sid:
-            self._by_sid[sid] = self._found(sid)
+            self._by_sid[sid] = self._read_account(sid)
         return self._by_sid[sid]
 
     def find(self, text: str) -> Account:
@@ -174,7 +174,7 @@ class AccountDirectory:
             hint="give the SID of an account of another domain",
         )
 
-    def _found(self, sid: Sid) -> Account:
+    def _read_account(self, sid: Sid) -> Account:
         well_known = WELL_KNOWN_NAMES.get(sid.text, "")
         if well_known and not sid.text.startswith("S-1-5-32-"):
             return Account(sid, well_known, "well-known")

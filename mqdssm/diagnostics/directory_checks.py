@@ -147,7 +147,7 @@ def _may_write(
 ) -> CheckFinding:
     """Try to delete a value that does not exist: the result code shows the rights."""
     absent = next(value for value in (b"-2147483648", b"-2147483647") if value not in values)
-    result = _without(checked, dn, attribute, absent)
+    result = _delete_value(checked, dn, attribute, absent)
     name = "rights"
     if result.code == NO_SUCH_ATTRIBUTE:
         return ok(name, f"may change {subject} (tried on {dn}, nothing changed)")
@@ -159,7 +159,7 @@ def _may_write(
     return warning(name, words, "try it on an object that does not matter")
 
 
-def _without(checked: CheckedDirectory, dn: str, attribute: str, value: bytes) -> LdapResult:
+def _delete_value(checked: CheckedDirectory, dn: str, attribute: str, value: bytes) -> LdapResult:
     with bound(checked.options, checked.endpoints[0]) as channel:
         number = channel.new_id()
         request = encode_modify(number, dn, [Modification(ChangeType.DELETE, attribute, [value])])

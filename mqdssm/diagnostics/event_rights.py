@@ -251,7 +251,7 @@ def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
                 yield warning(NAME, f"{element}: {_lacking(event, verdicts, lacking)}", ADVICE)
         fine = {event: verdicts for event, verdicts in judged.items() if not _is_lacking(verdicts)}
         if any(fine.values()):
-            yield ok(NAME, f"{element}: {'; '.join(_known(fine))}")
+            yield ok(NAME, f"{element}: {'; '.join(_describe_events(fine))}")
     yield _identifiers(session, judge)
 
 
@@ -280,7 +280,7 @@ def _is_allowed(verdicts: list[Verdict]) -> bool:
     return all(verdict.missing == "" for verdict in verdicts if not verdict.needs[0].condition)
 
 
-def _known(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
+def _describe_events(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[str]:
     """Describe the allowed events, and those that no object could be found for.
 
     The checked objects are named.

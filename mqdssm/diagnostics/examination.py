@@ -19,7 +19,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[CheckedDirectory], Iterable[CheckFindin
     ("controls", server_checks.controls),
     ("indexes", server_checks.indexes),
     ("clock", server_checks.clock),
-    ("servers", server_checks.others),
+    ("servers", server_checks.check_agreement),
     ("global catalog", server_checks.catalog),
 )
 """Checks after a successful log-in, in this order."""
@@ -79,7 +79,7 @@ class Examination:
         session = Session(options)
         try:
             # an unknown kind of server is a finding of the first check; without it there are no others
-            findings = list(self._limited("profile", lambda: _opened(session)))
+            findings = list(self._limited("profile", lambda: _try_to_connect(session)))
             yield from findings
             if findings:
                 return
@@ -101,7 +101,7 @@ class Examination:
         return limited(name, check, self._describe)
 
 
-def _opened(session: Session) -> Iterable[CheckFinding]:
+def _try_to_connect(session: Session) -> Iterable[CheckFinding]:
     """Connect; a failure becomes a finding."""
     session.connect()
     return ()

@@ -194,7 +194,7 @@ def _object_name(ldap_class: str, entry: Entry) -> str:
 # -- who may
 
 
-def who_may(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
+def find_object_rights(access: ObjectAccess, accounts: AccountDirectory) -> ObjectRights:
     """Find all accounts that the entries of an object concern, with their rights.
 
     Groups are expanded. Everyone, Authenticated Users and Anonymous are not: they are answered as themselves.
@@ -251,7 +251,7 @@ def _grant(access: ObjectAccess, account: Account, paths: Mapping[Sid, Mapping[S
         paths: memberships of all accounts; those of Everyone and Authenticated Users, as in the group Users,
             are memberships of others, too.
     """
-    always = _always(account)
+    always = _sids_of_every_token(account)
     memberships: dict[Sid, Membership] = {}
     for sid in (EVERYONE, AUTHENTICATED_USERS):
         if sid in always:
@@ -260,7 +260,7 @@ def _grant(access: ObjectAccess, account: Account, paths: Mapping[Sid, Mapping[S
     return grant_of(access, account, access.check({account.sid, *memberships} | always), memberships)
 
 
-def _always(account: Account) -> frozenset[Sid]:
+def _sids_of_every_token(account: Account) -> frozenset[Sid]:
     """Return the SIDs that every token of an account has."""
     if account.sid == EVERYONE:
         return frozenset()
@@ -275,7 +275,9 @@ def grant_of(
     """Describe the result of an access check."""
     names = RIGHTS[access.ldap_class]
     granted = tuple(name for name, mask in names.items() if checked.has(mask))
-    by = {name: _because(access, checked.entries(names[name]), account, memberships) for name in granted}
+    by = {
+        name: _explain_access(access, checked.entries(names[name]), account, memberships) for name in granted
+    }
     refused = {}
     for name, mask in names.items():
         entries = [
@@ -284,11 +286,11 @@ def grant_of(
             if entry is not None and entry.type == AceType.ACCESS_DENIED
         ]
         if entries:
-            refused[name] = _because(access, entries, account, memberships)
+            refused[name] = _explain_access(access, entries, account, memberships)
     return Grant(account, granted, by, refused)
 
 
-def _because(
+def _explain_access(
     access: ObjectAccess,
     entries: Sequence[Ace | None],
     account: Account,

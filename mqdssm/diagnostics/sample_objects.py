@@ -85,7 +85,7 @@ class Samples:
     def _manager(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
             computer = self.of_class("computer")
-            return None if computer is None else self._if_there(queue_manager_of(computer))
+            return None if computer is None else self._find_existing(queue_manager_of(computer))
         queue = self.of_class("mSMQQueue")
         return self._first("mSMQConfiguration") if queue is None else queue.parent
 
@@ -116,11 +116,11 @@ class Samples:
     def _servers_of(self, computer: DN) -> list[DN]:
         sites = self._session.naming.configuration.child("CN", "Sites")
         named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
-        return self._all(sites, named)
+        return self._find_dns(sites, named)
 
     def _servers(self) -> DN | None:
         site = self.of_class("site")
-        return None if site is None else self._if_there(site.child("CN", "Servers"))
+        return None if site is None else self._find_existing(site.child("CN", "Servers"))
 
     def _site(self) -> DN | None:
         server = self.of_class("server")
@@ -135,7 +135,7 @@ class Samples:
         if sid is None:
             return self._first("user")
         search_filter = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
-        dns = self._all(self._session.naming.default, search_filter)
+        dns = self._find_dns(self._session.naming.default, search_filter)
         return dns[0] if dns else self._first("user")
 
     # -- the directory
@@ -145,9 +145,9 @@ class Samples:
         if base is None and ldap_class in {"mSMQSiteLink", "site"}:
             base = search_base(ldap_class, naming.forest, naming.configuration)
         search_filter = self._session.profile.class_filter(ldap_class)
-        return next(iter(self._all(base or naming.root, search_filter, at_most=1)), None)
+        return next(iter(self._find_dns(base or naming.root, search_filter, at_most=1)), None)
 
-    def _all(self, base: DN, search_filter: LdapFilter, at_most: int = 100) -> list[DN]:
+    def _find_dns(self, base: DN, search_filter: LdapFilter, at_most: int = 100) -> list[DN]:
         names: list[DN] = []
         entries = self._session.find(base, search_filter, ["cn"], page_size=min(at_most, 100))
         try:
@@ -161,7 +161,7 @@ class Samples:
             getattr(entries, "close", lambda: None)()
         return names
 
-    def _if_there(self, dn: DN) -> DN | None:
+    def _find_existing(self, dn: DN) -> DN | None:
         try:
             self._session.get(dn, ["objectClass"])
         except ObjectNotFound:

@@ -184,7 +184,7 @@ def _time(value: bytes | None) -> datetime | None:
         return None
 
 
-def others(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_agreement(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that all servers of the list hold the same directory in the same state."""
     name = "servers"
     if len(checked.endpoints) == 1:

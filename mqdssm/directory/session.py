@@ -177,7 +177,7 @@ class Session(Closeable):
         self._connect_if_needed()
         self._writing.refuse_if_replicated(operation, "")
 
-    def refuse_elsewhere(self, operation: str, dn: str) -> None:
+    def refuse_other_domains(self, operation: str, dn: str) -> None:
         """Raise GenericDirectoryError for a change in another domain.
 
         The object is in another domain of the forest.
@@ -185,7 +185,7 @@ class Session(Closeable):
         Raises:
             GenericDirectoryError: naming the domain.
         """
-        self._writing.refuse_elsewhere(operation, dn)
+        self._writing.refuse_other_domains(operation, dn)
 
     @property
     def server_url(self) -> str | None:

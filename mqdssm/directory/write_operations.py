@@ -82,7 +82,7 @@ class WriteOperations:
         self.read_back = ReadBack()
         self._replicating_server: str | None = None  # None: not searched yet; "": there is none
 
-    def refuse_elsewhere(self, operation: str, dn: str) -> None:
+    def refuse_other_domains(self, operation: str, dn: str) -> None:
         """Raise GenericDirectoryError for a change in another domain (decision M73).
 
         Raises:
@@ -217,7 +217,7 @@ class WriteOperations:
             DirectoryError: the server refused it.
         """
         self.refuse_if_read_only(operation, dn)
-        self.refuse_elsewhere(operation, dn)
+        self.refuse_other_domains(operation, dn)
         self.refuse_if_replicated(operation, dn)
         result = self._send_change(operation, dn, encoded, look)
         if result is not None and shows_change(result):

@@ -174,7 +174,7 @@ class Verifier:
 
     def verify(self, message: Message, now: float) -> Verified | Distrust:
         """Verify a message that was received now (seconds since 1970)."""
-        problem = self._at_first_sight(message, now)
+        problem = self._check_without_keys(message, now)
         if problem is not None:
             return problem
         try:
@@ -198,7 +198,7 @@ class Verifier:
         """Accept a signature again whose message could not be stored."""
         self._replays.withdraw(verified.fingerprint, message.application_tag, message.signature)
 
-    def _at_first_sight(self, message: Message, now: float) -> Distrust | None:
+    def _check_without_keys(self, message: Message, now: float) -> Distrust | None:
         """Return why a message is distrusted, before any key is looked up.
 
         None if nothing is wrong yet.

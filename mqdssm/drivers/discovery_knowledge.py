@@ -110,7 +110,7 @@ class DiscoveryReader:
         if site.identifier is None:
             raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")
         machines = sorted(self._machines(), key=lambda machine: (not self._is_own(machine), _key(machine)))
-        beside = self._beside()
+        beside = self._read_mqis_attributes()
         servers: list[DirectoryServiceServer] = []
         for machine in machines:
             if site.identifier in machine.site_identifier_list:
@@ -132,7 +132,7 @@ class DiscoveryReader:
         attributes = ["ComputerName", "FullPath", "SiteIdentifierList"]
         return self._directory.search(QueueManager, filters, attributes=attributes)
 
-    def _beside(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
+    def _read_mqis_attributes(self) -> dict[str, tuple[bytes, tuple[Guid, ...]]]:
         """Return attributes of machines that only MQIS has, by DN.
 
         Addresses and connected networks are such attributes.

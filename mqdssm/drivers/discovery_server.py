@@ -81,7 +81,7 @@ class DiscoveryListener:
             do.Open: self._open,
             do.Close: self._close,
             do.SendReply: self._reply,
-            do.Mute: self._mute,
+            do.Mute: self._ignore_source,
             do.Ended: self._end,
             Dropped: lambda action: counts.add(action.what),
         }
@@ -140,7 +140,7 @@ class DiscoveryListener:
             opened.bind(self._address)
         except OSError as error:
             opened.close()
-            self._take(do.OpenFailed(reason=_why(error)))
+            self._take(do.OpenFailed(reason=_explain_failure(error)))
             return
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
@@ -185,7 +185,7 @@ class DiscoveryListener:
         else:
             self._counts.add("answered briefly" if action.is_brief else "answered")
 
-    def _mute(self, action: do.Mute) -> None:
+    def _ignore_source(self, action: do.Mute) -> None:
         """Drop the datagrams of a source for a while.
 
         Datagrams that are already in the buffer still arrive.
@@ -210,7 +210,7 @@ class DiscoveryListener:
             self._ended.set_result(None)
 
 
-def _why(error: OSError) -> str:
+def _explain_failure(error: OSError) -> str:
     """Return the reason why an address cannot be listened on, with a remedy."""
     reason = error.strerror or str(error)
     todo = _TODO.get(error.errno or 0)
@@ -314,14 +314,14 @@ class DiscoveryService:
         for listener in self._listeners:
             listener.allow(sources_of(listener.address[0], on_link, self._allow_from))
 
-    def seen(self) -> Mapping[str, int]:
+    def read_counts(self) -> Mapping[str, int]:
         """Return all counts, including datagrams dropped by the operating system."""
         dropped = sum(listener.dropped() for listener in self._listeners)
-        return {**self.counts.seen(), **({DROPPED: dropped} if dropped else {})}
+        return {**self.counts.copy(), **({DROPPED: dropped} if dropped else {})}
 
     def _report(self) -> None:
         """Report the counts since the last report, if there are any."""
-        seen = self.seen()
+        seen = self.read_counts()
         new = {name: count - self._reported.get(name, 0) for name, count in seen.items()}
         self._reported = seen
         if words := ", ".join(f"{name}: {count}" for name, count in new.items() if count > 0):

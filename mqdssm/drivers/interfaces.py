@@ -117,13 +117,13 @@ def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
         return None
     remote: str | None = address
     if address in _NOBODY or address == local:  # as of a tunnel into a whole network
-        remote = _others(local, _text_of(_ioctl(sock, _SIOCGIFNETMASK, request)))
+        remote = _broadcast_address(local, _text_of(_ioctl(sock, _SIOCGIFNETMASK, request)))
     if remote is None:
         return None
     return Network(remote, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
 
 
-def _others(local: str, mask: str) -> str | None:
+def _broadcast_address(local: str, mask: str) -> str | None:
     """Return the broadcast address of a network (decision S18).
 
     None if no other computer is in it.

@@ -113,10 +113,10 @@ class KeyRings:
         """
         for at, ring in enumerate(self.rings, start=1):
             for sender in ring.senders(queue_manager):
-                yield _renamed(sender, self.rings[at:], queue_manager)
+                yield _with_ring_name(sender, self.rings[at:], queue_manager)
 
 
-def _renamed(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
+def _with_ring_name(sender: TrustedSender, rings: Iterable[KeyRing], queue_manager: Guid) -> TrustedSender:
     """Return a sender, perhaps under another name.
 
     A key ring may have another name for its identifier and key.

@@ -65,7 +65,7 @@ class MessageCounts:
         with self._lock:
             self._counts[CountedMessage(name, outcome)] += 1
 
-    def hear(self, machine_name: str, now: float) -> None:
+    def record_message(self, machine_name: str, now: float) -> None:
         """Remember the time of a message from a machine, in seconds since 1970."""
         key = machine_name.casefold()
         with self._lock:
@@ -74,7 +74,7 @@ class MessageCounts:
             if len(self._heard) > SENDERS_MAX:
                 self._heard.popitem(last=False)
 
-    def seen(self) -> Mapping[CountedMessage, int]:
+    def copy(self) -> Mapping[CountedMessage, int]:
         """Return a copy of all counts."""
         with self._lock:
             return dict(self._counts)
@@ -181,7 +181,7 @@ class OperationTimes:
             running.total_s += seconds
             running.longest_s = max(running.longest_s, seconds)
 
-    def seen(self) -> Mapping[str, Durations]:
+    def copy(self) -> Mapping[str, Durations]:
         """Return a copy of all durations."""
         with self._lock:
             return {

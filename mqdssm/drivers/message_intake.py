@@ -185,7 +185,7 @@ class MessageIntake:
         if isinstance(verdict, Verified):
             batch.verified.append((message, verdict))
         is_good = not isinstance(verdict, Distrust) or verdict is Distrust.REPLAYED
-        if is_good and self._has_come(message, inbox, batch):
+        if is_good and self._was_received(message, inbox, batch):
             self._counts.add("dropped: came twice")
             return None
         deadline = message.reach_deadline
@@ -202,7 +202,7 @@ class MessageIntake:
         arrival = Arrival(message=message, sender=sender)
         return (inbox, arrival) if batch.leaves_room(inbox, arrival) else MessageClass.NACK_QUEUE_EXCEED_QUOTA
 
-    def _has_come(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
+    def _was_received(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
         """Return True if a queue has had the message.
 
         If the message is recoverable, the time before a restart counts, too.

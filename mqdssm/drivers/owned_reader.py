@@ -61,16 +61,16 @@ class OwnedReader:
                 ):
                     return do.NotRead(reason=f"directory server {server} is on the list, but not known here")
                 case do.ReadQueue(identifier=identifier, server=server):
-                    return do.QueueRead(queue=self._queue(self._of(server), identifier))
+                    return do.QueueRead(queue=self._queue(self._directory_of(server), identifier))
                 case do.ReadQueueManager(server=server):
-                    return do.QueueManagerRead(manager=self._manager(self._of(server))[0])
+                    return do.QueueManagerRead(manager=self._manager(self._directory_of(server))[0])
                 case do.ReadAll():
-                    return self._all()
+                    return self._read_all_objects()
         except DirectoryError as error:
             log.warning("the own objects could not be read: %s", error)
             return do.NotRead(reason=str(error))
 
-    def _of(self, server: str | None) -> Directory:
+    def _directory_of(self, server: str | None) -> Directory:
         return self._directory if server is None else self._servers[server.casefold()]
 
     def _queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
@@ -88,7 +88,7 @@ class OwnedReader:
             ), queue_manager.full_path
         return None, None
 
-    def _all(self) -> do.AllRead:
+    def _read_all_objects(self) -> do.AllRead:
         manager, place = self._manager(self._directory)
         if manager is None or place is None:
             return do.AllRead(manager=None)

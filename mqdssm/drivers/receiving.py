@@ -61,7 +61,7 @@ class QueueReceiver:
         self._thread = Thread(target=self._run, args=(inbox,), name="replication queue", daemon=True)
         self._thread.start()
 
-    def taken(self, event: object) -> None:
+    def count_taken(self, event: object) -> None:
         """Count an event that was passed to the engine, which may still delay it."""
         if isinstance(event, Received | Nacked):
             self._taken += 1
@@ -110,7 +110,7 @@ class QueueReceiver:
             self._drop("cannot be decoded", f"{error}, from {sender.machine_name}")
             return None
         self._messages.add(message, MessageOutcome.RECEIVED)
-        self._messages.hear(sender.machine_name, self._clock())
+        self._messages.record_message(sender.machine_name, self._clock())
         return Received(message=message, sender=sender.machine_name, machine_id=sender.machine_id)
 
     def _nacked(self, arrival: Arrival) -> EngineEvent | None:
@@ -130,7 +130,7 @@ class QueueReceiver:
         self._messages.add(None, MessageOutcome.DROPPED)
         log.info("a replication message is dropped: %s (%s)", why, detail)
 
-    def turn(self, inbox: Inbox, timeout_s: float) -> bool:
+    def take_next(self, inbox: Inbox, timeout_s: float) -> bool:
         """Take the next message of a queue if there is room.
 
         The thread calls it, or a caller instead of a thread.
@@ -162,7 +162,7 @@ class QueueReceiver:
     def _run(self, inbox: Inbox) -> None:
         try:
             while not self._stopping.is_set() and not inbox.is_closed:
-                self.turn(inbox, RECEIVE_S)
+                self.take_next(inbox, RECEIVE_S)
             if not self._stopping.is_set():  # a server that receives nothing would not be noticed
                 self._put(TransportError("the replication queue was closed: its queue manager has stopped"))
         except Exception as error:  # noqa: BLE001  a defect: the driver stops, and says so

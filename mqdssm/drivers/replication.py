@@ -153,7 +153,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
         Returns True if there was one.
         """
-        return self._receiver.turn(inbox, 0.0)
+        return self._receiver.take_next(inbox, 0.0)
 
     def turn(self, timeout_s: float | None) -> bool:
         """Process one event and one expired timer.
@@ -170,7 +170,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
     def take(self, event: do.Event) -> None:
         """Pass an event to the engine and perform its actions."""
-        self._receiver.taken(event)
+        self._receiver.count_taken(event)
         super().take(event)
         self._receiver.settled(self._engine.messages_waiting)
 

@@ -266,9 +266,9 @@ class SessionDriver:
     def _settle_soon(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
         """Report a recoverable message, from any thread: it is stored, or could not be."""
         with suppress(RuntimeError):  # the event loop is closed
-            self._loop.call_soon_threadsafe(self._settle, connection, token, is_settled)
+            self._loop.call_soon_threadsafe(self._on_settled, connection, token, is_settled)
 
-    def _settle(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
+    def _on_settled(self, connection: SessionConnection, token: int, is_settled: bool) -> None:
         if connection is not self._connection:
             return
         if is_settled:
@@ -335,9 +335,9 @@ class AcceptedSession(SessionDriver):
         super().__init__(MessageSession.accept(context.settings), context)
         self._admit, self._on_end, self._on_open = admit, on_end, on_open
         self.active_at = self._loop.time()
-        self._performers[do.SessionOpened] = self._opened
+        self._performers[do.SessionOpened] = self._on_opened
 
-    def _opened(self, _action: do.SessionOpened) -> None:
+    def _on_opened(self, _action: do.SessionOpened) -> None:
         self._context.counts.add("session opened")
         if self._connection is not None:
             self._on_open(self._connection.peer_host, self.session.remote_identifier)
@@ -403,7 +403,7 @@ class NeighborSession(SessionDriver):
                 do.TransmitMessages: self._transmit,
                 do.MessagesAcknowledged: self._confirm,
                 do.MessagesReturned: self._take_back,
-                do.SessionOpened: self._opened,
+                do.SessionOpened: self._on_opened,
             }
         )
 
@@ -440,7 +440,7 @@ class NeighborSession(SessionDriver):
         super().take(event)
         self.pump()
 
-    def hear(self, host: str, identifier: Guid) -> None:
+    def expect_neighbor(self, host: str, identifier: Guid) -> None:
         """Connect soon if this neighbour has opened a session, even from a new address.
 
         See the decisions T70 and T141.
@@ -552,7 +552,7 @@ class NeighborSession(SessionDriver):
             self._packets.pop(number, None)
         self._context.queue_manager.take_back([self._in_flight.pop(number) for number in action.numbers])
 
-    def _opened(self, action: do.SessionOpened) -> None:
+    def _on_opened(self, action: do.SessionOpened) -> None:
         self._context.counts.add("session opened")
         if action.remote_identifier not in self._identifiers:
             self._checking = self._loop.create_task(self._check(action.remote_identifier))
@@ -561,7 +561,7 @@ class NeighborSession(SessionDriver):
         """Send messages to a new peer, unless it is another machine (decision T142)."""
         context, address = self._context, self.outbox.address
         is_another = await self._loop.run_in_executor(
-            self._executor, context.resolver.is_another, address, identifier
+            self._executor, context.resolver.belongs_to_another, address, identifier
         )
         self._checking = None
         if is_another:

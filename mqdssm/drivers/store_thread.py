@@ -164,7 +164,7 @@ class StoreThread:
             waiting=self._jobs.qsize(),
             failures=self._failures,
             problem=problem,
-            durations=self._times.seen(),
+            durations=self._times.copy(),
         )
 
     def check(self, wait_s: float = math.inf) -> None:

@@ -87,7 +87,7 @@ class Subscription(Closeable, AsyncIterator[Told]):
             if self._ended:
                 return
             if len(self._events) >= self._buffer:
-                self._miss(self._events.popleft())
+                self._record_missed(self._events.popleft())
             self._events.append(event)
             self._wake()
 
@@ -133,7 +133,7 @@ class Subscription(Closeable, AsyncIterator[Told]):
             return missed
         return self._events.popleft() if self._events else None
 
-    def _miss(self, event: StateEvent) -> None:
+    def _record_missed(self, event: StateEvent) -> None:
         self._missed += 1
         identifier = identifier_of(event)
         if identifier in self._missed_objects:

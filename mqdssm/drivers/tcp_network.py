@@ -315,7 +315,7 @@ class TcpNetwork:
         if self._listen is not None:
             host, port = self._listen
             self._server = await self._loop.create_server(self._accept, host, port)
-        self._loop.call_later(_SWEEP_S, self._sweep)
+        self._loop.call_later(_SWEEP_S, self._remove_idle_sessions)
         self._loop.set_exception_handler(self._count_defect)
 
     def _count_defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -328,14 +328,14 @@ class TcpNetwork:
         context = self._context
         assert context is not None  # noqa: S101  set before `_start`
         session = AcceptedSession(
-            context, self._admit, lambda ended: self._accepted.pop(ended, None), self._hear
+            context, self._admit, lambda ended: self._accepted.pop(ended, None), self._tell_neighbors
         )
         return SessionConnection(session, 0, context.pending)
 
-    def _hear(self, host: str, identifier: Guid) -> None:
+    def _tell_neighbors(self, host: str, identifier: Guid) -> None:
         """Let neighbours that may be a peer be connected soon: it has opened a session."""
         for neighbor in self._neighbors.values():
-            neighbor.hear(host, identifier)
+            neighbor.expect_neighbor(host, identifier)
 
     def _peer_hosts(self) -> frozenset[str]:
         """Return the IP addresses of the peers whose sessions are open."""
@@ -395,14 +395,14 @@ class TcpNetwork:
             if session.connection is not None:
                 self._loop.call_soon(session.connection.resume)  # a defect of one leaves the others alone
 
-    def _sweep(self) -> None:
+    def _remove_idle_sessions(self) -> None:
         """Remove the sessions with neighbours that nothing is sent to."""
         for address, neighbor in list(self._neighbors.items()):
             if neighbor.is_idle:
                 with self._lock:
                     del self._outboxes[address]
                 del self._neighbors[address]
-        self._loop.call_later(_SWEEP_S, self._sweep)
+        self._loop.call_later(_SWEEP_S, self._remove_idle_sessions)
 
     async def _shut_down(self) -> None:
         if self._server is not None:

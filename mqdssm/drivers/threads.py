@@ -107,7 +107,7 @@ class EventCounts:
         with self._lock:
             self._counter[name] += 1
 
-    def seen(self) -> Mapping[str, int]:
+    def copy(self) -> Mapping[str, int]:
         """Return a copy of all counts, without events that never happened."""
         with self._lock:
             return dict(self._counter)

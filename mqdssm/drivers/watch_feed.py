@@ -100,17 +100,17 @@ class WatchFeed:
 
         Returns False if the watch was stopped before all were notified.
         """
-        removal = _left(change)
+        removal = _deletion_for_old_owner(change)
         for item in (change,) if removal is None else (removal, change):
             failures = 0
-            while not self._tried(notifier, item):
+            while not self._try_to_notify(notifier, item):
                 failures += 1
                 self.counts.add("directory away")
                 if not rest(self._pauses.after(failures)):
                     return False
         return True
 
-    def _tried(self, notifier: Notifier, change: ObjectChange) -> bool:
+    def _try_to_notify(self, notifier: Notifier, change: ObjectChange) -> bool:
         """Notify the owner of a change.
 
         Returns False if the directory is not reachable and a retry is needed.
@@ -133,7 +133,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-def _left(change: ObjectChange) -> ObjectChange | None:
+def _deletion_for_old_owner(change: ObjectChange) -> ObjectChange | None:
     """Return the deletion to send to the old owner of a moved queue (C27).
 
     None otherwise.

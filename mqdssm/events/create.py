@@ -252,7 +252,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
 
     def below(machine: Machine) -> Created:
         entry = work.maker.queue_manager(manager, machine.dn, machine.sid, names=names)
-        created = _add_unless_there(work, entry, manager)
+        created = _add_or_find(work, entry, manager)
         if isinstance(created, Entry):
             # 3.1.6.1.1.2 step 4: the existing object's GUID, and processing goes on (M4)
             existing = Created(guid_of(created), names & {KEYS_NAME}, is_new=False)
@@ -268,7 +268,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
     return call_with_machine(ctx, manager.computer_name or "", below)
 
 
-def _add_unless_there(work: CreateContext, entry: MadeEntry, manager: QueueManager) -> Created | Entry:
+def _add_or_find(work: CreateContext, entry: MadeEntry, manager: QueueManager) -> Created | Entry:
     """Add a queue manager, or return the existing entry.
 
     Returns:

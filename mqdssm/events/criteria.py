@@ -283,10 +283,10 @@ def _order_filter(row: Row, sign: str, raw: bytes, value: Any) -> LdapFilter:
     edge: LdapFilter = LessOrEqual(attribute, raw) if "<" in sign else GreaterOrEqual(attribute, raw)
     if sign in {"<", ">"}:
         edge = And((edge, Not(Equal(attribute, raw))))
-    return _or_default(row, sign, value, edge)
+    return _include_default(row, sign, value, edge)
 
 
-def _or_default(row: Row, sign: str, value: Any, edge: LdapFilter) -> LdapFilter:
+def _include_default(row: Row, sign: str, value: Any, edge: LdapFilter) -> LdapFilter:
     """Return the filter, or absence of the attribute where the default compares so."""
     if row.missing is Missing.DEFAULT and _COMPARE[sign](row.default, value):
         return Or((edge, Not(Present(row.ldap[0]))))
@@ -310,7 +310,7 @@ def _unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapF
         edge = Or((above, negative)) if value <= INT32_MAX else And((above, negative))
         if value > INT32_MAX and session.profile.holds_large_integers:
             edge = Or((edge, GreaterOrEqual(attribute, b"%d" % value)))
-    return _or_default(row, sign, value, edge)
+    return _include_default(row, sign, value, edge)
 
 
 def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:

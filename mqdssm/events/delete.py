@@ -78,7 +78,7 @@ def _delete_leaf(ctx: Context, entry: Entry, *, manager: bool = False) -> None:
         below = _look_below(ctx, entry)
         advice = ", or use recursive=True for its queues"
         raise GenericDirectoryError(
-            f"it cannot be deleted while {_are(below.direct)} directly below it",
+            f"it cannot be deleted while {_count_text(below.direct)} directly below it",
             dn=entry.dn,
             ldap_code=error.ldap_code,
             server_text=error.server_text,
@@ -160,7 +160,7 @@ def _delete_with_queues(ctx: Context, entry: Entry, on_progress: Progress | None
             below = _look_below(ctx, entry)
             if below.others:
                 raise GenericDirectoryError(
-                    f"it cannot be deleted while {_are(len(below.others))} below it besides queues: "
+                    f"it cannot be deleted while {_count_text(len(below.others))} below it besides queues: "
                     + "; ".join(below.others[:NAMED_MAX])
                     + "; …" * (len(below.others) > NAMED_MAX),
                     dn=entry.dn,
@@ -196,5 +196,5 @@ def _delete_queues(ctx: Context, queues: Sequence[str], tally: _Tally) -> None:
         tally.add()
 
 
-def _are(count: int) -> str:
+def _count_text(count: int) -> str:
     return f"{count} objects are" if count != 1 else "1 object is"

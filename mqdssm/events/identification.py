@@ -184,7 +184,7 @@ def locate(ctx: Context, table: ElementTable, obj: DirectoryObject, attributes: 
     entry = first.find(
         [*(name for name in attributes if name not in NO_ATTRIBUTES), *needed] or NO_ATTRIBUTES
     )
-    ctx.session.refuse_elsewhere("change", entry.dn)
+    ctx.session.refuse_other_domains("change", entry.dn)
     against = [problem for key in other_keys if (problem := _describe_disagreement(key, entry))]
     if against:
         raise GenericDirectoryError(

@@ -97,7 +97,7 @@ class QueueCreation:
             results = self.ctx.session.loader.send(_Requests(self))
             try:
                 for request, result in results:
-                    self._settle(request.item.row, is_added=result.code == 0)
+                    self._on_result(request.item.row, is_added=result.code == 0)
                     yield
             except (DirectoryNotConnected, ValueError):
                 self._recover_all()
@@ -147,13 +147,13 @@ class QueueCreation:
         machine = find_machine(self.ctx, parse_new_path(queue.pathname or "").computer)
         entry = work.maker.queue(queue, machine.dn, machine.sid, work.names)
         dn = str(entry.dn)
-        self.ctx.session.refuse_elsewhere("add", dn)
+        self.ctx.session.refuse_other_domains("add", dn)
         profile.check_name(dn)
         identity = profile.identity(entry.ldap_class, None, keeps_guids=profile.makes_guid)
         attributes = new_entry((entry.ldap_class,), entry.values) | identity
         return _Sent(queue, work, dn, attributes, guid_of(identity))
 
-    def _settle(self, number: int, *, is_added: bool) -> None:
+    def _on_result(self, number: int, *, is_added: bool) -> None:
         sent = self._sent.pop(number)
         if not is_added:
             self._create_singly(number, sent.queue)

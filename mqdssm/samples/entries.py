@@ -30,12 +30,12 @@ class SampleEntries:
 
     def __init__(self, plan: EnterprisePlan, *, operational: bool) -> None:
         self._plan = plan
-        self._dns = self._referred()
+        self._dns = self._dns_of_referenced()
         target = EntryTarget.named("openldap", plan.root_dn)
         # elements without a descriptor lack it on purpose
         self._maker = EntryBuilder(target, dns_in(self._dns), operational=operational, complete=False)
 
-    def _referred(self) -> dict[UUID, str]:
+    def _dns_of_referenced(self) -> dict[UUID, str]:
         """Return the DNs of referenced objects: sites and their routing servers."""
         plan, root = self._plan, self._plan.root_dn
         dns = {}

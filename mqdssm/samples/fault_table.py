@@ -110,7 +110,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
           ldif=wrong.digest_of_nothing),
     Fault(rule="queue-manager-routing-server-site", type="queue-manager",
           scene=lambda s: (s.site(faulty=False), s.machine()),
-          fields={"out_routing_server_identifier_list": lambda s: (wrong.gate_elsewhere(s),)}),
+          fields={"out_routing_server_identifier_list": lambda s: (wrong.gate_of_third_site(s),)}),
     Fault(rule="queue-manager-create-time-required", type="queue-manager", scene=lambda s: s.machine(),
           forms=MQIS, fields={"create_time": DROP}),
     Fault(rule="queue-manager-modify-time-required", type="queue-manager", scene=lambda s: s.machine(),
@@ -135,7 +135,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="settings-equal", type="settings", scene=lambda s: s.machine(ROUTER), forms=LDIF,
           ldif=wrong.unlike("mSMQServices", b"0")),
     Fault(rule="settings-queue-manager-exists", type="settings", scene=lambda s: s.machine(SUPPORTING),
-          forms=LDIF, ldif=wrong.settings_of_nobody),
+          forms=LDIF, ldif=wrong.settings_without_manager),
 
     # -- the enterprise: one object has one defect, chosen by the seed
     Fault(rule="enterprise-single", type="enterprise", whole=True, ldap={}, ldif=wrong.second_enterprise,
@@ -182,7 +182,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
                            s.link(s.home, s.site(faulty=False, linked=False))),
           fields={"site_gate_identifier_list": wrong.gates(lambda s: s.extras[0].guid)}),
     Fault(rule="link-gate-site", type="routing-link", scene=wrong.link_beside_a_site,
-          fields={"site_gate_identifier_list": wrong.gates(wrong.gate_elsewhere)}),
+          fields={"site_gate_identifier_list": wrong.gates(wrong.gate_of_third_site)}),
 
     # -- users
     Fault(rule="user-sid-form", type="user", scene=lambda s: s.user(),

@@ -26,7 +26,7 @@ CERTIFICATES_BYTES_MAX: Final = 2**20
 # -- wrong values
 
 
-def _of(stage: FaultStage, kind: str) -> list[Extra]:
+def _extras_of_type(stage: FaultStage, kind: str) -> list[Extra]:
     return [extra for extra in stage.extras if extra.type == kind]
 
 
@@ -146,25 +146,25 @@ def gates(*more: Callable[[FaultStage], UUID]) -> Callable[[FaultStage], tuple[U
     """Make the gates of the faulty link: the right ones, and some more."""
 
     def make(stage: FaultStage) -> tuple[UUID, ...]:
-        (link,) = (extra for extra in _of(stage, "routing-link") if extra.faulty)
+        (link,) = (extra for extra in _extras_of_type(stage, "routing-link") if extra.faulty)
         return (*stage.sites_of(link), *(function(stage) for function in more))
 
     return make
 
 
-def gate_elsewhere(stage: FaultStage) -> UUID:
+def gate_of_third_site(stage: FaultStage) -> UUID:
     """Return a gate in a third site."""
-    return stage.gate_of(_of(stage, "site")[0])
+    return stage.gate_of(_extras_of_type(stage, "site")[0])
 
 
 def gate_on_one_side(stage: FaultStage) -> tuple[UUID, ...]:
     """Return the gates of one side only."""
-    return (stage.gate_of(_of(stage, "site")[0]),)
+    return (stage.gate_of(_extras_of_type(stage, "site")[0]),)
 
 
 def planted_site(stage: FaultStage) -> UUID:
     """Return the GUID of the planted site."""
-    return _of(stage, "site")[0].obj.identifier or UUID(int=0)
+    return _extras_of_type(stage, "site")[0].obj.identifier or UUID(int=0)
 
 
 def first_name(stage: FaultStage) -> str:
@@ -283,14 +283,14 @@ def unlike(attribute: str, value: bytes) -> Callable[[FaultStage, Entries], None
     return change
 
 
-def settings_of_nobody(stage: FaultStage, entries: Entries) -> None:
+def settings_without_manager(stage: FaultStage, entries: Entries) -> None:
     """Let the settings object name a queue manager that does not exist."""
     entries["settings"].values["mSMQQMID"] = (stage.ghost("nobody").bytes_le,)
 
 
 def same_sid(stage: FaultStage, entries: Entries) -> None:
     """Give all computers of a stage one SID, which no other computer has."""
-    sid = stage.plan.computer_sid(_of(stage, "queue-manager")[0].number)
+    sid = stage.plan.computer_sid(_extras_of_type(stage, "queue-manager")[0].number)
     entries["computer"].values["objectSid"] = (bytes(sid),)
 
 
@@ -344,7 +344,7 @@ def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
     """
     plan, root = stage.plan, stage.plan.root_dn
     names = [plan.machine_name(plan.gate(stage.home))]
-    names += [str(site.gate.computer_name) for site in _of(stage, "site") if site.gate]
+    names += [str(site.gate.computer_name) for site in _extras_of_type(stage, "site") if site.gate]
     return (*(str(places.queue_manager_dn(root, name)).encode() for name in names), *ghost_dn(stage))
 
 

@@ -108,11 +108,11 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     counts: Counter[str] = Counter()
     missed = []
     for truth in planted.elements():
-        fate = _fate(truth, arrived, rejected, findings)
+        fate = _outcome_of_object(truth, arrived, rejected, findings)
         counts[fate] += 1
         if fate == "missed":
             missed.append(truth)
-    followed, unplanted = _others(arrived.rejected, rejected, findings)
+    followed, unplanted = _count_consequences(arrived.rejected, rejected, findings)
     return PlantedOutcomes(
         planted=planted.total(),
         rejected=counts["rejected"],
@@ -125,7 +125,7 @@ def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     )
 
 
-def _fate(
+def _outcome_of_object(
     truth: Truth, arrived: Arrived, rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> str:
     """Return the fate of one planted object.
@@ -145,7 +145,7 @@ def _fate(
     return "made good" if truth.rule in MADE_GOOD and truth.guid in arrived.guids else "missed"
 
 
-def _others(
+def _count_consequences(
     rows: Collection[RejectedRow], rejected: Counter[tuple[str, str | None]], findings: Counter[Truth]
 ) -> tuple[int, list[Truth]]:
     """Count the rejects and findings that follow from rejected rows.

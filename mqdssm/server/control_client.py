@@ -337,13 +337,13 @@ class ControlClient:
         try:
             protocol.send_document(self._socket, document, protocol.REQUEST_BYTES_MAX)
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._connection_error(error) from error
 
     def _receive(self, documents: TypeAdapter[T]) -> T:
         try:
             data = protocol.receive_document(self._socket, protocol.REPLY_BYTES_MAX)
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._connection_error(error) from error
         if data is None:
             raise DirectoryNotConnected(
                 f"the directory server at {self._path} has closed the connection: it stops, or serves too "
@@ -356,7 +356,7 @@ class ControlClient:
                 f"{self._path} sends no reply of this version: {protocol.problem_of(error)}"
             ) from None
 
-    def _lost(self, error: OSError) -> DirectoryNotConnected:
+    def _connection_error(self, error: OSError) -> DirectoryNotConnected:
         reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
         return DirectoryNotConnected(f"the directory server at {self._path} {reason}")
 

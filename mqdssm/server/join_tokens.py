@@ -97,7 +97,7 @@ class JoinTokens:
             ConfigError: there are too many tokens, or the file cannot be written.
         """
         with self._lock:
-            records = self._others(token.claims.machine_name)
+            records = self._tokens_of_others(token.claims.machine_name)
             record = TokenRecord(claims=token.claims, secret=token.secret.reveal())
             self._write(records | {token.claims.token_id: record})
 
@@ -113,7 +113,7 @@ class JoinTokens:
             ConfigError: there are too many tokens.
         """
         with self._lock:
-            self._others(machine_name)
+            self._tokens_of_others(machine_name)
 
     def withdraw(self, machine_name: str) -> bool:
         """Withdraw the tokens for a machine; return False if there is none.
@@ -186,7 +186,7 @@ class JoinTokens:
                 return None
             return self._update(record, used_by=identity)
 
-    def settle(self, token_id: UUID, *, is_admitted: bool) -> None:
+    def record_outcome(self, token_id: UUID, *, is_admitted: bool) -> None:
         """Record the outcome of an admission.
 
         If it was refused, nothing was made, and the token can be used again.
@@ -199,7 +199,7 @@ class JoinTokens:
             if record is not None and not record.is_admitted:
                 self._update(record, is_admitted=is_admitted, used_by=record.used_by if is_admitted else "")
 
-    def _others(self, machine_name: str) -> dict[UUID, TokenRecord]:
+    def _tokens_of_others(self, machine_name: str) -> dict[UUID, TokenRecord]:
         """Return the tokens that stay when another one for a machine is added.
 
         Raises:

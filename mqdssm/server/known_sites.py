@@ -106,7 +106,7 @@ class KnownSites:
         if now < self._retry_at:
             return
         if now >= self._sites_due:
-            sites = [_site_of(site) for site in self._listed(ObjectType.SITE, PEC_PARTITION_ID, 0)]
+            sites = [_site_of(site) for site in self._list_objects(ObjectType.SITE, PEC_PARTITION_ID, 0)]
             self._sites = {site.site_id: site for site in sites if site is not None}
             self._servers = {key: value for key, value in self._servers.items() if key in self._sites}
             self._due = {key: value for key, value in self._due.items() if key in self._sites}
@@ -118,11 +118,13 @@ class KnownSites:
         for due, site_id in old[:SITES_AT_ONCE]:
             if due > now:
                 return
-            machines = self._listed(ObjectType.MACHINE, site_id, int(_ANY_ROLE))
+            machines = self._list_objects(ObjectType.MACHINE, site_id, int(_ANY_ROLE))
             self._servers = {**self._servers, site_id: machines[:SERVERS_MAX]}
             self._due[site_id] = now + (REFRESH_S if machines else RETRY_S)
 
-    def _listed(self, object_type: ObjectType, partition_id: Guid, service: int) -> tuple[ObjectRead, ...]:
+    def _list_objects(
+        self, object_type: ObjectType, partition_id: Guid, service: int
+    ) -> tuple[ObjectRead, ...]:
         return list_objects(self._lookup, object_type, partition_id, service=service)
 
 

@@ -31,7 +31,7 @@ def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator
         ConfigError: slapd is missing or cannot be started, or the settings contradict each other.
     """
     if store.url:
-        yield _given(store, folder)
+        yield _given_options(store, folder)
         return
     slapd = _private_server(store, folder)
     slapd.start()
@@ -102,7 +102,7 @@ def _private_server(store: StoreSection, folder: DirectoryServerFolder) -> "Open
     )
 
 
-def _given(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
+def _given_options(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
     """Return the options for a given directory."""
     password = None
     if store.password_file is not None:

@@ -43,7 +43,7 @@ def rename_server(folder: DirectoryServerFolder, machine_name: str, *, dry_run: 
             store = LdapStore.open(options)
             try:
                 identity = current_identity(store, config.server, signing_key, folder.path)
-                renamed = _renamed(identity, machine_name)
+                renamed = _with_name(identity, machine_name)
                 _check_name(store.perform, identity, machine_name)
             finally:
                 store.close()
@@ -52,7 +52,7 @@ def rename_server(folder: DirectoryServerFolder, machine_name: str, *, dry_run: 
     return config.model_copy(update={"server": renamed})
 
 
-def _renamed(identity: ServerSection, machine_name: str) -> ServerSection:
+def _with_name(identity: ServerSection, machine_name: str) -> ServerSection:
     """Return an identity with another name of the machine.
 
     Raises:

@@ -109,7 +109,7 @@ class SnapshotReader:
             queues=queues,
             messages=tuple(
                 MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
-                for kind, count in sorted(server.driver.messages.seen().items())
+                for kind, count in sorted(server.driver.messages.copy().items())
             ),
             events=self._all_events(),
             notes=self._notes(),
@@ -263,7 +263,7 @@ def _session(session: SessionStatus) -> SessionSnapshot:
 
 
 def _events(part: ServerPart, counts: EventCounts | None) -> tuple[EventCount, ...]:
-    seen = {} if counts is None else counts.seen()
+    seen = {} if counts is None else counts.copy()
     return tuple(EventCount(part=part, event=name, count=count) for name, count in sorted(seen.items()))
 
 

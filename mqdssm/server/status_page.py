@@ -119,7 +119,7 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
         about="this server",
     )
     servers = {snapshot.machine_name.casefold(): own}
-    listed = _listed(snapshot)
+    listed = _drawn_servers(snapshot)
     for neighbor in sorted(snapshot.neighbors, key=lambda neighbor: _severity(neighbor) == "fine"):
         key = neighbor.machine_name.casefold()
         role = listed[key].role if key in listed else Role.BSC if neighbor.is_bsc else Role.PSC
@@ -148,7 +148,7 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     return servers
 
 
-def _listed(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
+def _drawn_servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     return {
         server.machine_name.casefold(): _Drawn(
             name=server.machine_name,

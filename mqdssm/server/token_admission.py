@@ -225,9 +225,11 @@ class TokenAdmission:
         """
         claims, own = token.claims, (request.role, request.site, request.machine_name)
         if token.is_expired(self._tokens.now()):
-            return self._refused(token, "has expired: make another one")
+            return self._refusal_reply(token, "has expired: make another one")
         if own != (claims.role, claims.site, claims.machine_name):
-            return self._refused(token, f"is for the {claims.role} {claims.machine_name} of {claims.site}")
+            return self._refusal_reply(
+                token, f"is for the {claims.role} {claims.machine_name} of {claims.site}"
+            )
         fingerprint = fingerprint_of(b64decode(request.public_keys))
         record = self._tokens.use(claims.token_id, f"{request.machine_id} {fingerprint}")
         if record is None:
@@ -236,18 +238,18 @@ class TokenAdmission:
                 f"was used before, and somebody at {request.address} uses it again with another key: look if "
                 "the server that was admitted is yours, and make another token",
             )
-            return self._refused(token, "was used already: make another one")
+            return self._refusal_reply(token, "was used already: make another one")
         reply = reply_of(lambda: self._admission.admit(request, is_repeated=record.is_admitted))
         if isinstance(reply, AdmissionReply):
-            self._settle(token, request, fingerprint, is_repeated=record.is_admitted)
+            self._record_admission(token, request, fingerprint, is_repeated=record.is_admitted)
             return reply
-        refusal = reply if isinstance(reply, RefusedReply) else self._refused(token, "cannot be used")
+        refusal = reply if isinstance(reply, RefusedReply) else self._refusal_reply(token, "cannot be used")
         self.counts.add("refused")
         if refusal.kind != "unknown":
-            self._tokens.settle(claims.token_id, is_admitted=False)
+            self._tokens.record_outcome(claims.token_id, is_admitted=False)
         return refusal
 
-    def _settle(
+    def _record_admission(
         self, token: JoinToken, request: AdmissionRequest, fingerprint: str, *, is_repeated: bool
     ) -> None:
         """Record an admission, and report it unless it is repeated.
@@ -255,7 +257,7 @@ class TokenAdmission:
         Raises:
             ConfigError: the tokens cannot be written.
         """
-        self._tokens.settle(token.claims.token_id, is_admitted=True)
+        self._tokens.record_outcome(token.claims.token_id, is_admitted=True)
         self.counts.add("admitted")
         if not is_repeated:
             self._on_report(
@@ -263,7 +265,7 @@ class TokenAdmission:
                 f"It is at {request.address}, and its key is {fingerprint}"
             )
 
-    def _refused(self, token: JoinToken, problem: str) -> RefusedReply:
+    def _refusal_reply(self, token: JoinToken, problem: str) -> RefusedReply:
         self.counts.add("refused")
         text = f"the join token for {token.claims.machine_name} {problem}"
         return RefusedReply(problem=text, kind="usage")

@@ -109,7 +109,7 @@ class TokenClient:
                     manager.send(message, PrivateFormatName(claims.server_id, ADMISSION.number))
                 reply = self._receive(inbox, join.nonce, min(until, time.monotonic() + REPEAT_S))
             problems = [status.problem for status in network.sessions() if status.is_initiator]
-            is_reached = network.counts.seen().get("session opened", 0) > 0
+            is_reached = network.counts.copy().get("session opened", 0) > 0
         if reply is not None:
             return self._admitted(reply)
         where = f"{claims.server_name} at {claims.address}"

@@ -91,7 +91,7 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
         port_file = folder / "told"
         with _uninterrupted():
             started.append(_launch(conf, port_file, log))
-        port, secret = _told(started[0], port_file, log)
+        port, secret = _wait_for_port_file(started[0], port_file, log)
         with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             yield
     finally:
@@ -261,7 +261,7 @@ def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.P
         )
 
 
-def _told(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
+def _wait_for_port_file(process: subprocess.Popen[bytes], port_file: Path, log: Path) -> tuple[int, str]:
     """Wait for the file with port and secret of Java's gateway.
 
     The file has port, length and secret, big-endian.

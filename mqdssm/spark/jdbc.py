@@ -107,24 +107,26 @@ class _Reader:
             if _NAME.fullmatch(name) is None:
                 raise ConfigError(f"{name!r} is no name of a table")
         requested_names = list(named) or list(MQIS_TABLES)
-        existing_tables = {} if all(named.get(name) for name in requested_names) else self._there()
+        existing_tables = {} if all(named.get(name) for name in requested_names) else self._read_table_names()
         table_names = {}
         for name in (name for name in MQIS_TABLES if name in requested_names):
             configured_name, some = named.get(name), existing_tables.get(name.lower(), [])
             if configured_name or len(some) == 1:
                 table_names[name] = configured_name or some[0]
             elif some:
-                raise ConfigError(f"{self._shown} has several tables {name}: name one in the --mapping file")
+                raise ConfigError(
+                    f"{self._url_text} has several tables {name}: name one in the --mapping file"
+                )
             elif name in named:
-                raise ConfigError(f"{self._shown} has no table {name}: name it in the --mapping file")
+                raise ConfigError(f"{self._url_text} has no table {name}: name it in the --mapping file")
         if not table_names:
             raise ConfigError(
-                f"{self._shown} has none of the tables {', '.join(MQIS_TABLES)}: "
+                f"{self._url_text} has none of the tables {', '.join(MQIS_TABLES)}: "
                 "name them in a --mapping file"
             )
         return table_names
 
-    def _there(self) -> dict[str, list[str]]:
+    def _read_table_names(self) -> dict[str, list[str]]:
         """Return the quoted tables and views of the database.
 
         The keys are lower-case names. Names are quoted since ``User`` is a keyword.
@@ -151,17 +153,17 @@ class _Reader:
         table, name = MQIS_TABLES[pair[0]], pair[1]
         target = self._folder / table.name
         frame = self._read(name, f"table {name}", self._parts(table))
-        with self._told(f"table {name}"):
+        with self._convert_errors(f"table {name}"):
             frame.write.mode("overwrite").parquet(path_to_write(target))
         return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
 
     def _read(self, source: str, label: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
-        with self._told(label):
+        with self._convert_errors(label):
             reader = self._spark.read.format("jdbc").options(**self._options, **more)
             return reader.option("dbtable", source).load()
 
     @contextlib.contextmanager
-    def _told(self, label: str) -> Iterator[None]:
+    def _convert_errors(self, label: str) -> Iterator[None]:
         """Convert errors of Spark and Java into errors of this package.
 
         The new errors do not hold the password.
@@ -174,13 +176,13 @@ class _Reader:
         except (PySparkException, Py4JError) as error:
             message = _words(error, self._options.get("password"))
             if (why := unreached(_text(error), message)) is not None:
-                raise SourceNotConnected(f"{self._shown}: the database is not reached: {why}") from None
+                raise SourceNotConnected(f"{self._url_text}: the database is not reached: {why}") from None
             if message == self._options["driver"]:  # Java's whole message about a missing class
                 message = f"there is no driver {message}: name its file as jars in [jdbc]"
-            raise ConfigError(f"{self._shown}: {label} cannot be read: {message}") from None
+            raise ConfigError(f"{self._url_text}: {label} cannot be read: {message}") from None
 
     @property
-    def _shown(self) -> str:
+    def _url_text(self) -> str:
         return shown_url(self._url)
 
     def _parts(self, table: MqisTable) -> dict[str, str]:

@@ -41,7 +41,7 @@ def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> I
             yield _wrong(name, frame, mine[start : start + RULES_MAX], dns)
     for rule, types in rules:
         if isinstance(rule, Repeated):
-            yield _repeated(frames, rule, types, dns)
+            yield _repeated_values(frames, rule, types, dns)
         elif isinstance(rule, MissingReference):
             for name in types:
                 yield _reference(name, frames, rule, dns)
@@ -55,11 +55,11 @@ def message_sql(text: str, frame: "DataFrame") -> str:
             parts.append(literal(part.text))
             continue
         kind = frame.selectExpr(part.text).schema[0].dataType.simpleString()
-        parts.append(f"coalesce({_shown(part.text, kind)}, {literal(NOT_SET)})")
+        parts.append(f"coalesce({_text_of_column(part.text, kind)}, {literal(NOT_SET)})")
     return f"concat({', '.join(parts)})"
 
 
-def _shown(text: str, kind: str) -> str:
+def _text_of_column(text: str, kind: str) -> str:
     if kind.startswith("timestamp"):
         return f"""date_format({text}, "yyyy-MM-dd'T'HH:mm:ss'Z'")"""
     if kind == "array<string>":
@@ -96,7 +96,9 @@ def _decoded(frame: "DataFrame", rule: Rule) -> str:
     return f" and not coalesce(exists({UNREADABLE}, x -> startswith(x, {mark})), false)"
 
 
-def _repeated(frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping[str, str]) -> "DataFrame":
+def _repeated_values(
+    frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping[str, str]
+) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812  Spark's own convention
 
     rows = union_of(

@@ -117,7 +117,7 @@ class Matching:
             pending_names += [superior.lower() for superior in types[name].fields.get("SUP", ())]
         return cls(types, rules)
 
-    def knows(self, attribute: str, rule: str) -> bool:
+    def can_compare(self, attribute: str, rule: str) -> bool:
         """Return True if the server compares an attribute by a kind of rule.
 
         Args:
@@ -241,7 +241,7 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
     row = frame.rows.get(term.column)
     try:
         if _is_name(row, term, frame):
-            return _named(term, profile)
+            return _dn_filter(term, profile)
         attributes = attributes_of(term, frame, profile)
         column = next(candidate for candidate in frame.columns if candidate.name == term.column)
         if row is None or not attributes:
@@ -260,7 +260,7 @@ def _is_name(row: Row | None, term: Term, frame: FrameType) -> bool:
     return row.computed is Computed.FULL_PATH
 
 
-def _named(term: Term, profile: Profile) -> LdapFilter:
+def _dn_filter(term: Term, profile: Profile) -> LdapFilter:
     if term.test != "in":
         raise _NeverAskedError
     for value in term.value:
@@ -295,7 +295,7 @@ def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bo
     if row.kind is Kind.INTEGER:
         whole = partial(_unsigned, large=large) if row.syntax is UINT32 else _signed
         return _ranges(_number_intervals(term), attribute, matching, whole)
-    if term.test != "in" or not matching.knows(attribute, "EQUALITY"):
+    if term.test != "in" or not matching.can_compare(attribute, "EQUALITY"):
         raise _NeverAskedError
     raws = [_raw(row, value) for value in term.value]
     return any_of(*(Equal(attribute, raw) for raw in raws if raw is not None))
@@ -330,7 +330,7 @@ def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
     letters = next((n for n, letter in enumerate(text) if not " " <= letter <= "~"), len(text))
     # a combining character after the last letter would make it another letter
     safe = text[: max(letters - 1, 0)].rstrip(" ")
-    if not text or text.startswith(" ") or not safe or not matching.knows(attribute, "SUBSTR"):
+    if not text or text.startswith(" ") or not safe or not matching.can_compare(attribute, "SUBSTR"):
         return Present(attribute)
     return Substrings(attribute, initial=safe.encode())
 
@@ -349,7 +349,7 @@ def _ranges(
     filters = [filter_of(attribute, interval) for interval in intervals]
     terms = [term for term in filters if term is not None]
     rule = "EQUALITY" if all(_only_equal(term) for term in terms) else "ORDERING"
-    if not matching.knows(attribute, rule):
+    if not matching.can_compare(attribute, rule):
         raise _NeverAskedError
     return any_of(*terms)
 
@@ -403,7 +403,7 @@ def _second_intervals(term: Term) -> list[Interval]:
     ]
 
 
-def _within(interval: Interval, low: int, high: int) -> tuple[int, int] | None:
+def _intersect(interval: Interval, low: int, high: int) -> tuple[int, int] | None:
     """Return the part of an interval that values can have; None if there is none."""
     first, last = interval
     first = low if first is None else max(first, low)
@@ -421,7 +421,7 @@ def _edges(attribute: str, first: int | None, last: int | None) -> LdapFilter:
 
 
 def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
-    inside = _within(interval, INT32_MIN, INT32_MAX)
+    inside = _intersect(interval, INT32_MIN, INT32_MAX)
     if inside is None:
         return None
     first, last = inside
@@ -434,7 +434,7 @@ def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter 
     Other programs may store them unsigned (M11).
     A domain controller stores none above 2^31 - 1: there such a bound would wrap and find everything.
     """
-    inside = _within(interval, 0, UINT32_MAX)
+    inside = _intersect(interval, 0, UINT32_MAX)
     if inside is None:
         return None
     first, last = inside
@@ -448,7 +448,7 @@ def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter 
 
 
 def _seconds(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:
-    inside = _within(interval, TIME_SECONDS_MIN, TIME_SECONDS_MAX)
+    inside = _intersect(interval, TIME_SECONDS_MIN, TIME_SECONDS_MAX)
     if inside is None:
         return None
     first, last = inside

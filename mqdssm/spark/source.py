@@ -130,7 +130,7 @@ class MqdssmReader(DataSourceReader):
         if options.numpartitions == 1:
             return [InputPartition(SearchSlice())]
         with packed(), options.connect() as directory:
-            where = self._where(directory.session)
+            where = self._object_filter(directory.session)
             search_slices = slices(
                 directory, options.frame, options.numpartitions, where=where, base=options.base
             )
@@ -147,7 +147,7 @@ class MqdssmReader(DataSourceReader):
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
         with packed(), without_collector(), options.connect(search_slice.server) as directory:
             search_slice.refuse_other(directory.session)
-            where = self._where(directory.session, search_slice.ldap_filter)
+            where = self._object_filter(directory.session, search_slice.ldap_filter)
             yield from read_batches(
                 directory,
                 options.frame,
@@ -158,7 +158,7 @@ class MqdssmReader(DataSourceReader):
             )
             search_slice.refuse_other(directory.session)  # after a lost connection
 
-    def _where(self, session: Session, search_filter: LdapFilter | None = None) -> LdapFilter | None:
+    def _object_filter(self, session: Session, search_filter: LdapFilter | None = None) -> LdapFilter | None:
         """Return the filter for the objects besides their type; None if there is none."""
         terms = [
             term for term in (self._options.filter, search_filter, *self._pushed(session)) if term is not None

@@ -105,7 +105,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         with _packed():
             rows = self._log().between(self._number(start), self._number(end))
-            return [InputPartition(_ipc(some)) for some in _together(rows)]
+            return [InputPartition(_ipc(some)) for some in _combine_batches(rows)]
 
     def commit(self, end: Offset) -> None:
         """Remove the changes up to an offset, which the query has processed.
@@ -180,7 +180,7 @@ def _packed() -> Iterator[None]:
             raise ConfigError(f"the state folder of the stream cannot be used: {error}") from error
 
 
-def _together(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:
+def _combine_batches(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"]:
     """Combine small batches, since each partition is a task."""
     chunk: list[pa.RecordBatch] = []
     for batch in batches:

@@ -54,7 +54,7 @@ class Watcher:
         was_complete = self.mirror.is_complete
         reader = WorldReader(self.world, self._meanwhile)
         follower = Follower(self.mirror, reader, TYPES, all_writes=self.all_writes, note=self._note)
-        for note, change in follower.tell_again(self.doubts):
+        for note, change in follower.repeat_unacknowledged(self.doubts):
             self.listener.hear(replace(change, id=note.id))
             self.acknowledged = note.number
         hints = self.world.hints(self.place, by=way, false_alarms=alarms)

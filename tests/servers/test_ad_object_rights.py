@@ -8,7 +8,7 @@ from support.servers.samba_tools import SambaTools
 
 import mqdssm
 from mqdssm.diagnostics.accounts import AccountDirectory, TooMany
-from mqdssm.diagnostics.object_rights import AccessReader, Grant, UserRights, who_may
+from mqdssm.diagnostics.object_rights import AccessReader, Grant, UserRights, find_object_rights
 from mqdssm.directory.filters import Equal
 from mqdssm.events.facade import Directory
 from mqdssm.testing import SambaDomainController
@@ -68,7 +68,7 @@ def queue_with(domain: Domain, *entries: Any, owner: Sid | None = None) -> str:
 
 def grants(domain: Domain, accounts: AccountDirectory, dn: str) -> dict[str, Grant]:
     access = AccessReader(domain.directory.session).read("mSMQQueue", dn)
-    return {grant.account.name: grant for grant in who_may(access, accounts).grants}
+    return {grant.account.name: grant for grant in find_object_rights(access, accounts).grants}
 
 
 @pytest.fixture

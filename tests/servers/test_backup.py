@@ -97,7 +97,7 @@ def enterprise(tmp_path: Path) -> Iterator[tuple[Enterprise, Path]]:
         done(pec.create_site("Away", "PSC1"))
         done(pec.create_machine("PEC", "Home", Service.PEC))
         psc = made.server("PSC1", Role.PSC, "Away", store=store)
-        wait_until(lambda: "became the authority" in psc.driver.counts.seen(), 60)
+        wait_until(lambda: "became the authority" in psc.driver.counts.copy(), 60)
         done(psc.create_machine("PSC1", "Away", Service.PSC))
         for name in ("kept", "deleted"):
             done(psc.create_queue(f"PSC1\\{name}", "Away"))

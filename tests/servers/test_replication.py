@@ -123,8 +123,8 @@ def test_a_site_is_handed_over_to_its_bsc(enterprise: Directories, workers: list
         properties=((Propid.QM_SERVICE, int(Service.PSC)),),
     )
     assert handed.status == Hresult.MQ_OK
-    wait_until(lambda: "became the authority" in new.driver.counts.seen(), WAIT_S)
-    assert "handed over" in old.driver.counts.seen()
+    wait_until(lambda: "became the authority" in new.driver.counts.copy(), WAIT_S)
+    assert "handed over" in old.driver.counts.copy()
     for name in MEMBERS:
         made = Client(enterprise, name).ask(
             Command.CREATE,

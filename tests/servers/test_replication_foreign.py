@@ -68,7 +68,7 @@ def wait_label(server: LiveServer, name: str, text: str) -> None:
 
 
 def told(server: LiveServer, what: str) -> int:
-    return server.driver.counts.seen().get(what, 0)
+    return server.driver.counts.copy().get(what, 0)
 
 
 def wait_told(server: LiveServer, what: str, times: int) -> None:

@@ -60,7 +60,7 @@ def told(enterprise: Directories) -> str:
     lines = []
     for name, server in enterprise.servers.items():
         lines.append(
-            f"{name}: {dict(server.driver.counts.seen())}, {dict(server.queue_manager.counts.seen())}"
+            f"{name}: {dict(server.driver.counts.copy())}, {dict(server.queue_manager.counts.copy())}"
         )
         with LdapStore.open(options_for(enterprise.directories[name])) as store:
             lines += [f"  {one}" for one in store.perform(LoadState()).partitions]

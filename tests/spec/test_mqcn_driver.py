@@ -175,7 +175,7 @@ class TestProcessing:
         ends.sender.send(message, HERE)
         ends.sender.send(Message(body=DELETION), HERE)
         wait_until(lambda: ends.driver.queues == (queue(2),))
-        assert ends.driver.counts.seen()["dropped: cannot be decoded"] == 1
+        assert ends.driver.counts.copy()["dropped: cannot be decoded"] == 1
 
     @pytest.mark.parametrize("message_class", [MessageClass.REPORT, MessageClass.NACK_BAD_SIGNATURE, 0xE123])
     def test_other_classes_are_no_notifications(self, ends, message_class):
@@ -185,7 +185,7 @@ class TestProcessing:
             )
             is None
         )
-        assert ends.driver.counts.seen() == {"dropped: class": 1}
+        assert ends.driver.counts.copy() == {"dropped: class": 1}
 
     @pytest.mark.parametrize("with_unused_byte", [True, False])
     def test_version_1_is_updates_and_version_2_a_body(self, ends, with_unused_byte):
@@ -260,7 +260,7 @@ def test_the_sender_does_nothing_by_itself(ends):
     threads = set(threading.enumerate())
     notifier = Notifier(ends.sender, SenderSettings(identifier=ends.sender.identifier))
     assert set(threading.enumerate()) == threads
-    assert notifier.counts.seen() == {}
+    assert notifier.counts.copy() == {}
 
 
 def test_a_state_that_was_kept_is_taken_over():

@@ -65,7 +65,7 @@ def test_a_foreign_directory_server_is_not_contacted(world):
             )
             there.admin.send(Message(body=encode(body)), notification_queue(Guid.of(machine.identifier)))
         machine.wait(1)
-        wait_until(lambda: machine.driver.counts.seen().get("another directory server was named", 0) >= 3)
+        wait_until(lambda: machine.driver.counts.copy().get("another directory server was named", 0) >= 3)
         assert machine.events == [QueueCreated(machine.in_directory()[guid])]  # our own was read
         with pytest.raises(TimeoutError):
             listening.accept()
@@ -89,7 +89,7 @@ def test_a_version_1_message_of_an_unknown_or_mere_queue_manager_changes_nothing
         stranger = guid_of("STRANGER")
         host = there.network.add("STRANGER", stranger, signer=Signer(stranger, key_of("STRANGER")))
         Notifier(host, SenderSettings(identifier=stranger, version=V1))(notice)
-        wait_until(lambda: machine.host.counts.seen().get("distrusted: sender unknown"))
+        wait_until(lambda: machine.host.counts.copy().get("distrusted: sender unknown"))
         there.notifier(notice)
         machine.wait(2)  # this one is believed: it is from a directory server
         assert machine.believed() == {}
@@ -115,10 +115,10 @@ def flood(machine: Machine, count: int) -> None:
             sent += 1
         else:
             time.sleep(0.001)
-    probe = machine.driver.counts.seen().get("dropped: class", 0) + 1
+    probe = machine.driver.counts.copy().get("dropped: class", 0) + 1
     last = Arrival(message=Message(message_class=MessageClass.REPORT, priority=0), sender=None)
     wait_until(lambda: inbox.put(last))
-    wait_until(lambda: machine.driver.counts.seen().get("dropped: class", 0) >= probe, 120)
+    wait_until(lambda: machine.driver.counts.copy().get("dropped: class", 0) >= probe, 120)
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
@@ -140,10 +140,10 @@ def test_a_flood(world, count):
         assert grown < 500_000
         time.sleep(1.5)  # the last timer
         seconds = time.monotonic() - begin
-        reads = machine.reader.counts.seen()
+        reads = machine.reader.counts.copy()
         assert sum(reads.values()) <= 2 + 2 * (seconds + 1)  # one of a queue, or of all, each second
         assert machine.believed() == machine.in_directory()
         assert len(machine.events) == 1
-        seen = machine.driver.counts.seen()
+        seen = machine.driver.counts.copy()
         assert seen["dropped: cannot be decoded"] > count // 2
         assert seen["dropped: not signed"] >= count // 8

@@ -285,12 +285,12 @@ def _samples(result: "Validation") -> "Iterator[tuple[str, str, str]]":
         sample = rule.samples[0]
         yield (
             sample.rule,
-            sample.guid or sample.type if sample.dn is None else _brief(sample.dn),
+            sample.guid or sample.type if sample.dn is None else _short_path(sample.dn),
             sample.message,
         )
 
 
-def _brief(dn: str) -> str:
+def _short_path(dn: str) -> str:
     """Return the names of an object and its parents, without containers."""
     from mqdssm.model.dn import DN
 

@@ -114,7 +114,7 @@ def send(
     address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
     folder = (state or default_folder("send")) if recoverable else None
     manager = QueueManager(folder, listen=address, port=port, settings=_settings(wait))
-    with _turn(folder, wait), manager:
+    with _lock_folder(folder, wait), manager:
         sent = manager.send(
             format_name,
             content,
@@ -127,7 +127,7 @@ def send(
         try:
             delivery = sent.wait(wait)
         except NotDelivered as error:
-            raise _kept(error, folder, is_sent=sent.is_sent) from error
+            raise _add_kept_hint(error, folder, is_sent=sent.is_sent) from error
         manager.close(_FLUSH_S)
     document: dict[str, Any] = {"id": str(sent.identifier), "delivery": delivery.value}
     run.output.answer(document, f"{sent.identifier}  {delivery.value}")
@@ -139,7 +139,7 @@ def default_folder(command: str) -> Path:
 
 
 @contextmanager
-def _turn(folder: Path | None, wait_s: float) -> Iterator[None]:
+def _lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
     """Wait until no other command uses a folder, and keep it for this one.
 
     Raises:
@@ -158,7 +158,7 @@ def _turn(folder: Path | None, wait_s: float) -> Iterator[None]:
         yield
 
 
-def _kept(error: "NotDelivered", folder: Path | None, *, is_sent: bool) -> "NotDelivered":
+def _add_kept_hint(error: "NotDelivered", folder: Path | None, *, is_sent: bool) -> "NotDelivered":
     """Add to an error that the message is kept, if it is."""
     from mqdssm.errors import NotDelivered
 

@@ -85,7 +85,7 @@ class _Parser:
     depth: int = 0
 
     def parse(self) -> "Condition[Any]":
-        condition = self._either()
+        condition = self._disjunction()
         if rest := self.text[self.place :].lstrip():
             self.place = len(self.text) - len(rest)
             closed = "a parenthesis is closed that was not opened"
@@ -106,19 +106,19 @@ class _Parser:
         self.place += blanks + len(sign)
         return True
 
-    def _either(self) -> "Condition[Any]":
-        condition = self._both()
+    def _disjunction(self) -> "Condition[Any]":
+        condition = self._conjunction()
         while self._has("||"):
-            condition = condition | self._both()
+            condition = condition | self._conjunction()
         return condition
 
-    def _both(self) -> "Condition[Any]":
-        condition = self._one()
+    def _conjunction(self) -> "Condition[Any]":
+        condition = self._term()
         while self._has("&&"):
-            condition = condition & self._one()
+            condition = condition & self._term()
         return condition
 
-    def _one(self) -> "Condition[Any]":
+    def _term(self) -> "Condition[Any]":
         negations = 0
         while self._has("!"):
             negations += 1
@@ -129,7 +129,7 @@ class _Parser:
             self.depth += 1
             if self.depth > DEPTH_MAX:
                 raise self._problem(f"more than {DEPTH_MAX} parentheses are open")
-            condition = self._either()
+            condition = self._disjunction()
             if not self._has(")"):
                 self.place = opened - 1
                 raise self._problem("a parenthesis is opened that is not closed")

@@ -63,7 +63,7 @@ def restore(
         chosen = _choose(deleted, name, guid)
         queues = _queues_of(directory, chosen) if recursive else []
         results = [_restore(directory, chosen, saved)]
-        results += [_restore(directory, _again(directory, queue), saved) for queue in queues]
+        results += [_restore(directory, _read_restored(directory, queue), saved) for queue in queues]
     _tell(run, results)
     return ExitCode.FINDINGS if any(result["lost"] for result in results) else None
 
@@ -106,7 +106,7 @@ def _queues_of(directory: "Directory", manager: "RestorableObject") -> "list[Res
     return [queue for queue in find_deleted(directory, Queue) if queue.parent == manager.identifier]
 
 
-def _again(directory: "Directory", queue: "RestorableObject") -> "RestorableObject":
+def _read_restored(directory: "Directory", queue: "RestorableObject") -> "RestorableObject":
     """Return a deleted queue as it is after its queue manager was restored."""
     from mqdssm.events.deleted_objects import find_deleted
 
@@ -117,7 +117,7 @@ def _again(directory: "Directory", queue: "RestorableObject") -> "RestorableObje
 def _restore(directory: "Directory", deleted: "RestorableObject", saved: Path | None) -> dict[str, Any]:
     from mqdssm.events.deleted_objects import restore as restore_object
 
-    element = None if saved is None else _saved(saved, deleted)
+    element = None if saved is None else _read_from_export(saved, deleted)
     written = restore_object(directory, deleted, element)
     return {
         "name": deleted.name,
@@ -127,7 +127,7 @@ def _restore(directory: "Directory", deleted: "RestorableObject", saved: Path | 
     }
 
 
-def _saved(folder: Path, deleted: "RestorableObject") -> "DirectoryObject":
+def _read_from_export(folder: Path, deleted: "RestorableObject") -> "DirectoryObject":
     """Return a deleted object as an export has it.
 
     Raises:

@@ -138,7 +138,7 @@ def watch(
                     snapshot=snapshot,
                     once=once,
                     on_ready=status.ready,
-                    on_trouble=_say_trouble,
+                    on_trouble=_warn_of_retry,
                     on_quiet=status.quiet,
                 )
             with changes, usage_problems():
@@ -233,7 +233,7 @@ def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _say_trouble(error: "DirectoryError", pause_s: float) -> None:
+def _warn_of_retry(error: "DirectoryError", pause_s: float) -> None:
     say(f"warning: {exits.words_of(error)}; trying again in {pause_s:.1f} s")
 
 

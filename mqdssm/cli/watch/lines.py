@@ -89,13 +89,13 @@ def _arrow(change: "ObjectChange", name: str, attribute_change: "AttributeChange
     from mqdssm.model.watching import ChangeEvent
 
     if change.event is ChangeEvent.CREATED:
-        return _shown(change, name, attribute_change.new)
+        return _text_of(change, name, attribute_change.new)
     if change.event is ChangeEvent.DELETED:
-        return _shown(change, name, attribute_change.old)
-    return f"{_shown(change, name, attribute_change.old)} → {_shown(change, name, attribute_change.new)}"
+        return _text_of(change, name, attribute_change.old)
+    return f"{_text_of(change, name, attribute_change.old)} → {_text_of(change, name, attribute_change.new)}"
 
 
-def _shown(change: "ObjectChange", name: str, value: Any) -> str:
+def _text_of(change: "ObjectChange", name: str, value: Any) -> str:
     from mqdssm.model.watching import UNKNOWN
     from mqdssm.tables import table_of
 

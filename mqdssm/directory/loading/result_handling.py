@@ -121,7 +121,7 @@ class ResultHandler:
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.
         """
-        if self._is_already_there(task, result) or self._shows_change(task, result):
+        if self._exists_already(task, result) or self._shows_change(task, result):
             self._queue.park_task(task)
             self._to_look.append(task)
             return None
@@ -136,7 +136,7 @@ class ResultHandler:
             return None
         return self._handle_refusal(task, result)
 
-    def _is_already_there(self, task: ChangeTask, result: "LdapResult") -> bool:
+    def _exists_already(self, task: ChangeTask, result: "LdapResult") -> bool:
         return (
             task.action is Action.ADD
             and result.code not in {0, *BUSY_CODES}

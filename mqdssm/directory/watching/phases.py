@@ -83,7 +83,7 @@ class Phases:
         self._touched, self._cookie, self._was_present_phase = [], None, False
         return hints
 
-    def take_told(self) -> tuple[TouchedEntry, ...]:
+    def take_touched(self) -> tuple[TouchedEntry, ...]:
         """Return the changes that have to be confirmed by reading; none during a refresh."""
         if self.refreshing:
             return ()

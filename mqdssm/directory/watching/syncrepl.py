@@ -110,7 +110,7 @@ class Syncrepl:
                 received_at = now if has_some else received_at
                 hints = phases.take()
                 latest = hints.place or latest
-                commits.tell(phases.take_told())
+                commits.tell(phases.take_touched())
                 is_first, is_new = is_new and hints.place is not None, is_new and hints.place is None
                 if is_first:
                     known_csns = find_csns(place or "")

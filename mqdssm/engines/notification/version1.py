@@ -131,7 +131,7 @@ def _delete(update: NotificationUpdate, settings: ReceiverSettings, now: int) ->
     return Delete(_identifier(update), update.path_name)
 
 
-def _nothing(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
+def _skip(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
     del settings, now
     return Skip(f"{update.command.name} of a queue manager")
 
@@ -142,7 +142,7 @@ _STEPS: Final[
     ]
 ] = {
     (NotificationCommand.CREATE, ObjectType.QUEUE): _create,
-    (NotificationCommand.CREATE, ObjectType.MACHINE): _nothing,  # valid, but without a rule
+    (NotificationCommand.CREATE, ObjectType.MACHINE): _skip,  # valid, but without a rule
     (NotificationCommand.UPDATE, ObjectType.QUEUE): _change_queue,
     (NotificationCommand.UPDATE, ObjectType.MACHINE): _change_manager,
     (NotificationCommand.DELETE, ObjectType.QUEUE): _delete,

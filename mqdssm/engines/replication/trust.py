@@ -68,10 +68,10 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
         pec_key = key_of(enterprise.record.authority_name)
         others = [name for name in names if key_of(name) == pec_key]
     usual = {key_of(name) for name in (partition.record.authority_name, server.psc_name, *others)}
-    return others + [name for name in _begun_with(partition) if key_of(name) not in usual]
+    return others + [name for name in _full_sync_source(partition) if key_of(name) not in usual]
 
 
-def _begun_with(partition: Partition) -> list[str]:
+def _full_sync_source(partition: Partition) -> list[str]:
     """Return the server that a full synchronization began with (decision R192).
 
     This server may have handed the partition over since, to one that has less than we have.
@@ -87,7 +87,7 @@ def waits_for_first_source(partition: Partition) -> bool:
     six requests without a reply.
     """
     is_behind = max(partition.last, partition.record.purged) < partition.had_before
-    return is_behind and partition.tries < FULL_SYNC_TRIES and bool(_begun_with(partition))
+    return is_behind and partition.tries < FULL_SYNC_TRIES and bool(_full_sync_source(partition))
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:

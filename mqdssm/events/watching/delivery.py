@@ -100,7 +100,7 @@ class Delivery:
         Raises:
             DirectoryError: an object could not be read.
         """
-        for note, change in follower.tell_again(self._state.doubts):
+        for note, change in follower.repeat_unacknowledged(self._state.doubts):
             self._last_number = note.number
             self._open += 1
             event = change.event if note.event is None else note.event

@@ -132,10 +132,10 @@ class Follower:
         for dn in below:
             for seen in self._reader.below(dn):
                 is_referred = is_referred or self._is_called_otherwise(seen)
-                yield from self._settle(seen.key, seen)
+                yield from self._report_change(seen.key, seen)
         if is_referred or (below and _MACHINE not in self._types):
             for seen in self._reader.referring():
-                yield from self._settle(seen.key, seen)
+                yield from self._report_change(seen.key, seen)
         self._note_others(other_entries)
 
     def _find_differing(self, hints: Hints) -> list[TouchedEntry]:
@@ -188,7 +188,7 @@ class Follower:
                 self._note(change.key, known_object, None)
                 self._mirror.put(change.key, known_object)
 
-    def tell_again(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
+    def repeat_unacknowledged(self, doubts: deque[ObjectNote]) -> Iterator[tuple[ObjectNote, ObjectChange]]:
         """Yield unacknowledged changes again, and remove them from the doubts.
 
         Raises:
@@ -229,7 +229,7 @@ class Follower:
         seen_keys: set[str] = set()
         for seen in self._reader.all():
             seen_keys.add(seen.key)
-            yield from self._settle(seen.key, seen)
+            yield from self._report_change(seen.key, seen)
         # a listing may miss objects that change meanwhile: each missing object is read by its key
         yield from self._look_again(
             [(known_object.type, key) for key, known_object in self._mirror if key not in seen_keys]
@@ -268,9 +268,11 @@ class Follower:
                     seen = seen_by_key.get(key)
                     if seen is None and self._mirror.get(key) is None:
                         self._is_unseen = True
-                    yield from self._settle(key, seen, all_writes=all_writes)
+                    yield from self._report_change(key, seen, all_writes=all_writes)
 
-    def _settle(self, key: str, seen: Seen | None, *, all_writes: bool = False) -> Iterator[ObjectChange]:
+    def _report_change(
+        self, key: str, seen: Seen | None, *, all_writes: bool = False
+    ) -> Iterator[ObjectChange]:
         """Yield the change of an object.
 
         The change of the object that had its name before comes first.

@@ -93,7 +93,7 @@ class ChangeMaker:
                 elements.append((number, element_of(self._frame, row)))
             except (MqdssmError, ValueError) as error:
                 yield SettledRow(number, Effect.REJECTED, guid=row.get("Identifier"), text=_one_line(error))
-        yield from self._made(elements)
+        yield from self._make_all(elements)
 
     @staticmethod
     def _raw(number: int, row: Mapping[str, Any]) -> Made:
@@ -106,11 +106,11 @@ class ChangeMaker:
 
     # -- elements
 
-    def _made(self, elements: Sequence[tuple[int, DirectoryObject]]) -> Iterator[Made]:
+    def _make_all(self, elements: Sequence[tuple[int, DirectoryObject]]) -> Iterator[Made]:
         makers = Candidates(
             self._view,
             self._target,
-            self._known([element for _, element in elements]),
+            self._look_up_shared([element for _, element in elements]),
             create_computers=False,
             domain="",
         )
@@ -131,7 +131,7 @@ class ChangeMaker:
                 yield SettledRow(
                     number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error)
                 )
-        existing_entries = self._there([group[0] for _, _, group in candidates])
+        existing_entries = self._read_existing([group[0] for _, _, group in candidates])
         for number, element, row_candidates in candidates:
             entry = existing_entries.get(row_candidates[0].new_entry.dn.normalized)
             try:
@@ -140,9 +140,9 @@ class ChangeMaker:
             except (MqdssmError, ValueError) as error:
                 yield SettledRow(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
                 continue
-            yield self._wanted(number, element, row_candidates, entry)
+            yield self._make_one(number, element, row_candidates, entry)
 
-    def _known(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
+    def _look_up_shared(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
         """Look up the sites, computers and queue managers that these elements need."""
         key = self._target.profile.name_key
         names = {key(name): name for element in elements if (name := _computer_name(element))}
@@ -169,7 +169,7 @@ class ChangeMaker:
             return f"there is no computer named {name}: make its account first"
         return reason_of(error)
 
-    def _there(self, candidates: Sequence[Candidate]) -> "dict[str, Entry]":
+    def _read_existing(self, candidates: Sequence[Candidate]) -> "dict[str, Entry]":
         """Return the stored entries of objects that may exist, by DN."""
         entries: dict[str, Entry] = {}
         by_class: dict[str, list[Candidate]] = {}
@@ -180,7 +180,7 @@ class ChangeMaker:
             entries |= self._view.by_dn([str(item.new_entry.dn) for item in some], ldap_class, names)
         return entries
 
-    def _wanted(
+    def _make_one(
         self,
         number: int,
         element: DirectoryObject,
@@ -195,7 +195,7 @@ class ChangeMaker:
             values.pop(DESCRIPTOR, None)  # a generated descriptor: the stored one stays
         # a site alone needs no container for servers: the first settings object creates it
         needed = () if isinstance(element, Site) else other_candidates
-        beside = tuple(_beside(number, other) for other in needed)
+        beside = tuple(_side_change(number, other) for other in needed)
         references = {
             name: tuple(str(guid) for guid in candidate.new_entry.refers[name])
             for name in candidate.new_entry.missing
@@ -259,7 +259,7 @@ def _item(
     )
 
 
-def _beside(number: int, candidate: Candidate) -> Item:
+def _side_change(number: int, candidate: Candidate) -> Item:
     """Make the change of an object beside the entry.
 
     Existing containers may have any form.

@@ -136,9 +136,9 @@ class _Work:
             if len(self._orphans) == len(orphans):
                 break
         for orphan in self._orphans:
-            self._left(orphan)
+            self._leave_for_later(orphan)
 
-    def _left(self, change: RowChange) -> None:
+    def _leave_for_later(self, change: RowChange) -> None:
         """Handle an entry whose parent is not among this task's rows.
 
         Another task may create the parent.
@@ -164,9 +164,9 @@ class _Work:
                 finished.append((change, outcome))
             else:
                 self._note(change, outcome)
-        self._beside(finished)
+        self._write_side_objects(finished)
 
-    def _beside(self, finished: Sequence[tuple[RowChange, Outcome]]) -> None:
+    def _write_side_objects(self, finished: Sequence[tuple[RowChange, Outcome]]) -> None:
         """Write the objects beside entries.
 
         The objects repeat values of the entries, so stored objects are overwritten.

@@ -134,7 +134,7 @@ class Bench:
         self.transport.inbox.arrivals.put(Arrival(message=message, sender=known))
 
     def counted(self, what: str) -> bool:
-        return what in self.driver.counts.seen()
+        return what in self.driver.counts.copy()
 
     def stop(self) -> None:
         self.driver.stop()

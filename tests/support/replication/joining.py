@@ -62,7 +62,7 @@ class Berlin:
         return None if is_failure(read.status) else dict(read.properties or ())
 
     def counted(self, outcome: str) -> int:
-        return self.admission.counts.seen().get(outcome, 0)
+        return self.admission.counts.copy().get(outcome, 0)
 
 
 class _OneMachine:

@@ -149,7 +149,7 @@ class Directories(Enterprise):
 
     def _add_psc(self, name: str) -> None:
         server = self.start(name)
-        wait_until(lambda: "became the authority" in server.driver.counts.seen(), WAIT_S)
+        wait_until(lambda: "became the authority" in server.driver.counts.copy(), WAIT_S)
         _done(server.create_machine(name, MEMBERS[name][1], Service.PSC))
 
     # -- what there is

@@ -193,6 +193,6 @@ def with_controller(enterprise: Enterprise, **changes: Any) -> None:
     """Add PSC1, the controller of Site1, with its own machine object."""
     psc = enterprise.server("PSC1", Role.PSC, "Site1", **changes)
     enterprise.wait_equal("PEC", "PSC1", partition_id=PEC_PARTITION_ID)
-    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+    wait_until(lambda: "became the authority" in psc.driver.counts.copy())
     assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
     enterprise.wait_equal("PEC", "PSC1", partition_id=site_of("Site1"))

@@ -64,7 +64,7 @@ class Pair:
         done(self.pec.create_site("Away", "PSC1"))
         done(self.pec.create_machine("PEC", "Home", Service.PEC))
         self.psc = self.start_psc()
-        wait_until(lambda: "became the authority" in self.psc.driver.counts.seen(), 60)
+        wait_until(lambda: "became the authority" in self.psc.driver.counts.copy(), 60)
         done(self.psc.create_machine("PSC1", "Away", Service.PSC))
         for name in QUEUES:
             done(self.pec.create_queue(f"PEC\\{name}", "Home"))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 from mqdssm.diagnostics.accounts import Account, Membership, TooMany
-from mqdssm.diagnostics.object_rights import ObjectAccess, who_may
+from mqdssm.diagnostics.object_rights import ObjectAccess, find_object_rights
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
@@ -26,7 +26,7 @@ def test_groups_of_everybody_are_groups_of_all() -> None:
     sends = [allow(sid, QueueAccess.WRITE_MESSAGE) for sid in account_of]
     entries = (deny(GROUP, QueueAccess.WRITE_MESSAGE), *sends)
     access = ObjectAccess("q", "CN=q", "mSMQQueue", None, entries)
-    answer = who_may(access, accounts)  # type: ignore[arg-type]
+    answer = find_object_rights(access, accounts)  # type: ignore[arg-type]
     assert {
         grant.account.sid: ("Send" in grant.rights, "Send" in grant.refused) for grant in answer.grants
     } == (dict.fromkeys(account_of, (False, True)))
@@ -44,7 +44,7 @@ def test_a_large_group_that_is_refused_rights_is_no_small_matter() -> None:
     reasons = {}
     for name, entries in lists.items():
         access = ObjectAccess("q", "CN=q", "mSMQQueue", None, entries)
-        reasons[name] = who_may(access, accounts).not_expanded  # type: ignore[arg-type]
+        reasons[name] = find_object_rights(access, accounts).not_expanded  # type: ignore[arg-type]
     title = account_of[GROUP].title
     assert reasons["gains"] == {title: "more than 5 members"}
     assert reasons["loses"] == {

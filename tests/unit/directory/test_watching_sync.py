@@ -123,7 +123,7 @@ def test_without_a_cookie_everything_is_compared():
     assert phases.take() == Hints(full=True, has_gap=True, place=COOKIE.decode())
     phases.entry(*add(TWO, "CN=two", b"next"), "version")
     assert phases.take() == Hints(place="next")
-    assert phases.take_told() == (TouchedEntry(str(TWO), "CN=two", QUEUE, version="version"),)
+    assert phases.take_touched() == (TouchedEntry(str(TWO), "CN=two", QUEUE, version="version"),)
 
 
 def test_deletions_are_listed_while_the_server_remembers():
@@ -131,12 +131,12 @@ def test_deletions_are_listed_while_the_server_remembers():
     phases.info(IdSet((str(ONE),), deletes=True))
     phases.entry(*add(TWO, "CN=two"))
     assert phases.take().is_empty, "a cookie counts together with all that came before it"
-    assert not phases.take_told()
+    assert not phases.take_touched()
     phases.info(PhaseEnds(present=False, done=True, cookie=b"csn=7;9"))
     found = phases.take()
     assert found.touched == (TouchedEntry(str(TWO), "CN=two", QUEUE),)
     assert (found.full, found.has_gap, found.place) == (False, False, "csn=7;9")
-    assert phases.take_told() == (TouchedEntry(str(ONE), gone=True, version="9"),), (
+    assert phases.take_touched() == (TouchedEntry(str(ONE), gone=True, version="9"),), (
         "the last number is not older"
     )
 
@@ -170,7 +170,7 @@ def test_changes_as_they_are_made():
     phases.entry("CN=two", frozenset(), SyncState(EntryState.DELETE, str(TWO), b"2"))
     phases.info(NewCookie(b"3"))
     assert phases.take() == Hints(place="3")
-    assert phases.take_told() == (
+    assert phases.take_touched() == (
         TouchedEntry(str(ONE), "CN=one", QUEUE),
         TouchedEntry(str(TWO), "CN=two", frozenset(), gone=True),
     )

@@ -49,7 +49,7 @@ def test_a_server_of_the_own_site_answers() -> None:
             begin = time.monotonic()
             result = await DiscoveryDriver(client()).discover([network_of(service)])
             assert time.monotonic() - begin < 5  # nobody waited
-            assert service.counts.seen() == {"answered": 1}
+            assert service.counts.copy() == {"answered": 1}
             return result
 
     result = asyncio.run(run())
@@ -105,7 +105,7 @@ def test_wrong_and_late_answers_are_counted_and_dropped() -> None:
             other.sendto(own_reply(request=guid_of("another")), source_2)
             other.sendto(request(request_id=wanted), source_2)
             other.sendto(other_reply("PSC2", request=wanted), source_2)
-            return await finding, dict(driver.counts.seen())
+            return await finding, dict(driver.counts.copy())
 
     result, counts = asyncio.run(run())
     assert result is not None
@@ -123,7 +123,7 @@ def test_a_network_without_a_way_to_it_is_not_waited_for() -> None:
         driver = DiscoveryDriver(client(wait_s=60))
         # no computer of ours has this address, so no socket can have it either
         return await driver.discover([Network("198.51.100.255", local="198.51.100.1")]), dict(
-            driver.counts.seen()
+            driver.counts.copy()
         )
 
     result, counts = asyncio.run(run())
@@ -166,12 +166,12 @@ def test_a_second_caller_waits_for_the_same_answer() -> None:
             driver = DiscoveryDriver(client())
             where = [network_of(service)]
             found = await asyncio.gather(driver.discover(where), driver.discover(where))
-            assert service.counts.seen() == {"answered": 1}
+            assert service.counts.copy() == {"answered": 1}
             # the answer still holds; who wants to know anew asks
             assert await driver.discover(where) == found[0]
-            assert service.counts.seen() == {"answered": 1}
+            assert service.counts.copy() == {"answered": 1}
             await driver.discover(where, anew=True)
-            assert service.counts.seen() == {"answered": 2}
+            assert service.counts.copy() == {"answered": 2}
             return found
 
     first, second = asyncio.run(run())
@@ -291,7 +291,7 @@ def test_after_a_network_error_the_socket_is_opened_anew(
                     except TimeoutError:
                         continue
             assert service.addresses[0] == where
-            return dict(service.counts.seen())
+            return dict(service.counts.copy())
 
     Socket.opened = 0
     monkeypatch.setattr(discovery_server, "socket", SimpleNamespace(**{**vars(socket), "socket": Socket}))
@@ -311,7 +311,7 @@ def test_a_forged_source_that_cannot_be_answered_does_no_harm() -> None:
                 raw.sendto(forged, (address, 0))
             result = await DiscoveryDriver(client(wait_s=0.5)).discover([Network(address, port)])
             assert result is not None
-            return dict(service.counts.seen())
+            return dict(service.counts.copy())
 
     try:
         counts = asyncio.run(run())
@@ -386,9 +386,10 @@ def test_the_log_tells_what_was_counted_while_it_runs(
         assert len(lines) == count  # nothing happened
         service.stop()
         await running
-        assert service.seen()["answered"] == 2
+        assert service.read_counts()["answered"] == 2
+        counts = service.read_counts()
         # the packet filter keeps garbage away where there is one
-        assert service.seen().get("dropped by the system", 0) + service.seen().get("no request", 0) == 2
+        assert counts.get("dropped by the system", 0) + counts.get("no request", 0) == 2
 
     monkeypatch.setattr(discovery_server, "REPORT_S", 0.05)
     with caplog.at_level("INFO"):

@@ -77,7 +77,7 @@ def test_a_flood_does_not_keep_others_from_their_answer(
             await flooding.stdout.readline()  # it begins
             tries = await asyncio.to_thread(lambda: list(_patient(where, seconds - 0.3)))
             sent, _ = await flooding.communicate()
-            return int(sent), tries, dict(service.counts.seen())
+            return int(sent), tries, dict(service.counts.copy())
 
     sent, tries, counts = asyncio.run(run())
     assert sent > 2000 * seconds, "this was no flood"
@@ -140,14 +140,14 @@ def test_a_small_flood_of_many_sources_brings_no_more_bytes_than_it_costs_and_th
                         if not number % 50:
                             await asyncio.sleep(0)
                     enough = len(asking) * (turn + 1)
-                    while sum(service.counts.seen().values()) < enough:  # noqa: ASYNC110
+                    while sum(service.counts.copy().values()) < enough:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
                 for number, one in enumerate(asking):
                     with suppress(BlockingIOError):
                         while True:
                             sent += len(one.recv(2048))
                             own += number % 4 == 0
-            return received, sent, own, dict(service.counts.seen())
+            return received, sent, own, dict(service.counts.copy())
 
     begin = time.monotonic()
     received, sent, own, counts = asyncio.run(run())
@@ -280,7 +280,7 @@ def test_where_there_is_no_packet_filter_the_engine_drops_the_same(monkeypatch: 
                     sending.sendto(data, where)
             result = await DiscoveryDriver(client(wait_s=0.5)).discover([Network(*where)])
             assert result is not None
-            return dict(service.counts.seen())
+            return dict(service.counts.copy())
 
     monkeypatch.setattr("sys.platform", "freebsd")
     assert asyncio.run(run()) == {"no request": len(GARBAGE), "answered": 1}
@@ -293,14 +293,14 @@ def test_a_muted_source_is_heard_again() -> None:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as flooding:
                 flooding.bind((HERE, 0))
                 begin = time.monotonic()
-                while "flood of one source" not in service.counts.seen():
+                while "flood of one source" not in service.counts.copy():
                     flooding.sendto(request(), where)
                     await asyncio.sleep(0)
-                before = service.counts.seen()["answered"]
-                while service.counts.seen()["answered"] == before:
+                before = service.counts.copy()["answered"]
+                while service.counts.copy()["answered"] == before:
                     flooding.sendto(request(), where)
                     await asyncio.sleep(0.05)
-            return time.monotonic() - begin, dict(service.counts.seen())
+            return time.monotonic() - begin, dict(service.counts.copy())
 
     took_s, counts = asyncio.run(run())
     assert took_s < 60

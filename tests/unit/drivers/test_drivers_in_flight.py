@@ -152,7 +152,7 @@ def test_direct_names_with_other_addresses(carrier, clock):
         manager.turn()
     assert received(free).body == b"x"
     assert signed.receive(0) is None
-    assert manager.counts.seen() == {"refused: NACK_BAD_DEST_QUEUE": 1}, "decision T46"
+    assert manager.counts.copy() == {"refused: NACK_BAD_DEST_QUEUE": 1}, "decision T46"
     manager.close()
 
 

@@ -51,7 +51,7 @@ def test_three_servers_that_know_each_other_by_their_directory(enterprise):
     enterprise.wait_equal("PEC", "PSC1", "BSC1", partition_id=site_of("Site1"))
     assert bsc.queue("PSC1\\own").status != Hresult.MQ_OK
     for server in enterprise.servers.values():
-        assert "dropped: cannot be decoded" not in server.driver.counts.seen()
+        assert "dropped: cannot be decoded" not in server.driver.counts.copy()
 
 
 def _created(server, path: str) -> bool:
@@ -66,8 +66,8 @@ def test_the_first_message_of_a_new_psc_is_accepted(enterprise):
     pec = enterprise.servers["PEC"]
     assert pec.create_site("Site2", "PSC2").status == Hresult.MQ_OK
     psc = enterprise.server("PSC2", Role.PSC, "Site2")
-    wait_until(lambda: "became the authority" in psc.driver.counts.seen())
-    assert not [what for what in pec.queue_manager.counts.seen() if what.startswith("distrusted")]
+    wait_until(lambda: "became the authority" in psc.driver.counts.copy())
+    assert not [what for what in pec.queue_manager.counts.copy() if what.startswith("distrusted")]
 
 
 def test_a_server_with_a_wrong_key_changes_nothing(enterprise):
@@ -76,10 +76,10 @@ def test_a_server_with_a_wrong_key_changes_nothing(enterprise):
     forger = enterprise.server("PSC1", Role.PSC, "Site1", key=PrivateKey.generate(1024))
     pec = enterprise.servers["PEC"]
     wrong = f"distrusted: {Distrust.WRONG.value}"
-    wait_until(lambda: pec.queue_manager.counts.seen().get(wrong, 0) >= 3)
+    wait_until(lambda: pec.queue_manager.counts.copy().get(wrong, 0) >= 3)
     assert pec.content(PEC_PARTITION_ID) == before
     assert forger.content(PEC_PARTITION_ID) == ()
-    wait_until(lambda: any("signature" in what for what in forger.driver.counts.seen()))
+    wait_until(lambda: any("signature" in what for what in forger.driver.counts.copy()))
 
 
 def test_other_hash_algorithms_by_setting():
@@ -117,7 +117,7 @@ def test_a_network_that_loses_doubles_and_repeats(enterprise):
     psc = enterprise.servers["PSC1"]
 
     def seen() -> set[str]:
-        return {what for server in enterprise.servers.values() for what in server.queue_manager.counts.seen()}
+        return {what for server in enterprise.servers.values() for what in server.queue_manager.counts.copy()}
 
     number = 0
     while not {"dropped: came twice", f"distrusted: {Distrust.REPLAYED.value}"} <= seen():
@@ -145,7 +145,7 @@ def test_directories_that_are_away_now_and_then():
     try:
         pec_with_site(enterprise)
         psc = enterprise.server("PSC1", Role.PSC, "Site1")
-        wait_until(lambda: "became the authority" in psc.driver.counts.seen())
+        wait_until(lambda: "became the authority" in psc.driver.counts.copy())
         assert psc.create_machine("PSC1", "Site1", Service.PSC).status == Hresult.MQ_OK
         wait_until(lambda: _created(psc, "PSC1\\one"))
         _eventually_equal(enterprise)

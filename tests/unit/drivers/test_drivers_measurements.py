@@ -19,7 +19,7 @@ def test_messages_are_counted_by_type_and_outcome():
     for outcome in (MessageOutcome.SENT, MessageOutcome.SENT, MessageOutcome.REFUSED):
         counts.add(message, outcome)
     counts.add(None, MessageOutcome.DROPPED)
-    assert counts.seen() == {
+    assert counts.copy() == {
         ("PSCAckMessage", "sent"): 2,
         ("PSCAckMessage", "refused"): 1,
         ("unknown", "dropped"): 1,
@@ -30,7 +30,7 @@ def test_the_machines_that_were_heard_are_limited(monkeypatch):
     monkeypatch.setattr(measurements, "SENDERS_MAX", 2)
     counts = MessageCounts()
     for now, name in enumerate(["One", "Two", "ONE", "Three"]):
-        counts.hear(name, now)
+        counts.record_message(name, now)
     assert [counts.last_heard(name) for name in ("one", "two", "three", "four")] == [2, None, 3, None]
 
 
@@ -64,7 +64,7 @@ def test_durations_are_counted_in_classes():
     for seconds in (0.0, DURATION_LIMITS_S[0], 0.07, 1000.0):
         times.add("Read", seconds)
     times.add("Write", 0.002)
-    seen = times.seen()
+    seen = times.copy()
     assert seen["Read"].classes == (2, 0, 0, 0, 1, 0, 0, 0, 0, 1)
     assert seen["Read"].count == 4
     assert seen["Read"].longest_s == 1000

@@ -144,7 +144,7 @@ def test_a_full_disk_fills_no_log(right, caplog):
     told = [record.getMessage() for record in caplog.records]
     assert [text for text in told if "the disk is full" in text] == told[:3]
     assert told[3:] == ["further warnings of this kind are left out for 60 s"]
-    assert right.counts.seen()["dropped: could not be stored"] == 30
+    assert right.counts.copy()["dropped: could not be stored"] == 30
 
 
 def test_an_unreachable_directory_fills_no_log(right, caplog, monkeypatch):
@@ -220,7 +220,7 @@ def test_an_acknowledgement_without_a_number_stops_nobody(right):
     nowhere = replace(plain(1).destination, number=77)
     assert right.take(plain(1, destination=nowhere), message(1), plain(2)) == [True, True, True]
     assert right.bodies(NOTIFICATION.number) == [b"2"]
-    assert right.counts.seen()["given up: acknowledgement"] == 2
+    assert right.counts.copy()["given up: acknowledgement"] == 2
     wanted = message(3, acknowledgements=Acknowledgements.FULL_REACH_QUEUE)
     assert right.take(plain(3, destination=nowhere), wanted) == [True, False], "it comes again"
     right.has_numbers = True

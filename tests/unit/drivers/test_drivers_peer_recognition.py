@@ -83,7 +83,7 @@ class World:
 
     def hear(self, host, identifier=THEIRS):
         self.peers.add(host)
-        self.neighbor.hear(host, identifier)
+        self.neighbor.expect_neighbor(host, identifier)
 
     async def wait_for(self, state):
         while self.neighbor.session.state is not state:  # noqa: ASYNC110  simulated time

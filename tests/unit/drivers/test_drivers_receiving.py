@@ -113,7 +113,7 @@ class TestArrivals:
             self.nack(bench, correlation=MessageId(bench.transport.identifier, 2)),
         ):
             bench.arrive(forged, None)
-        wait_until(lambda: bench.driver.counts.seen().get("dropped: acknowledges nothing of ours") == 4)
+        wait_until(lambda: bench.driver.counts.copy().get("dropped: acknowledges nothing of ours") == 4)
         assert bench.engine.of(Nacked) == []
 
     def test_no_more_are_decoded_than_the_engine_takes(self, bench):
@@ -142,7 +142,7 @@ class TestArrivals:
         bench.engine.answers[Started] = lambda _: [SEND]
         bench.start()
         wait_until(lambda: bench.engine.of(Nacked))
-        assert not bench.driver.counts.seen()
+        assert not bench.driver.counts.copy()
 
     def test_messages_wait_in_their_queue_while_the_store_works(self, bench, monkeypatch):
         """Its limits are those of a queue; the engine has none for octets."""

@@ -130,7 +130,7 @@ def test_what_cannot_be_sent_is_counted_and_the_work_goes_on(bench, wrong):
     bench.engine.answers[Started] = lambda _: [wrong, SEND]
     bench.start()
     wait_until(lambda: bench.transport.sent)
-    assert bench.driver.counts.seen() == {"not sent": 1}
+    assert bench.driver.counts.copy() == {"not sent": 1}
 
 
 def test_a_full_queue_manager_is_like_a_loss(bench):
@@ -138,7 +138,7 @@ def test_a_full_queue_manager_is_like_a_loss(bench):
     bench.engine.answers[Started] = lambda _: [SEND, Note(what="after")]
     bench.start()
     wait_until(lambda: bench.counted("after"))
-    assert bench.driver.counts.seen() == {"not sent": 1, "after": 1}
+    assert bench.driver.counts.copy() == {"not sent": 1, "after": 1}
 
 
 def test_timers(bench):
@@ -168,7 +168,7 @@ def test_a_timer_that_starts_itself_lets_others_in(bench):
 def test_notes_are_counted(bench):
     bench.engine.answers[Started] = lambda _: [Note(what="dropped: x", detail="a"), Note(what="dropped: x")]
     bench.start()
-    wait_until(lambda: bench.driver.counts.seen() == {"dropped: x": 2})
+    wait_until(lambda: bench.driver.counts.copy() == {"dropped: x": 2})
 
 
 def test_warnings_are_in_the_log_of_an_operator(bench, caplog):
@@ -177,7 +177,7 @@ def test_warnings_are_in_the_log_of_an_operator(bench, caplog):
     bench.engine.answers[Started] = lambda _: [Note(what="dropped: x", detail="a"), warning]
     bench.start()
     wait_until(lambda: caplog.messages == ["kept: for PSC1"])
-    assert bench.driver.counts.seen() == {"dropped: x": 1, "kept": 1}
+    assert bench.driver.counts.copy() == {"dropped: x": 1, "kept": 1}
 
 
 @pytest.mark.parametrize("where", ["engine", "store", "inbox"])

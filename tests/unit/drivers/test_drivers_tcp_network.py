@@ -138,7 +138,7 @@ def test_a_stranger_sends_what_cannot_be_stored(machines):
     )
     assert right.offer([long], settled.append)
     wait_until(lambda: settled == [True])
-    assert right.counts.seen() == {
+    assert right.counts.copy() == {
         "refused: recoverable message that fits no packet": 1,
         "given up: acknowledgement": 1,
     }
@@ -187,7 +187,7 @@ def test_too_many_connections_are_refused(machines):
     right = machines.add("RIGHT", connections_of_address_max=0)
     inbox = right.open(NOTIFICATION)
     left.send(Message(body=b"x"), notification_queue(guid_of("RIGHT")))
-    wait_until(lambda: machines.networks["RIGHT"].counts.seen().get("refused: too many connections"))
+    wait_until(lambda: machines.networks["RIGHT"].counts.copy().get("refused: too many connections"))
     assert inbox.receive(0) is None
 
 

@@ -50,7 +50,7 @@ def test_a_neighbour_that_starts_and_sends_is_connected_at_once(machines):
     left.open(REPLICATION)  # else the message of RIGHT comes back
     left.send(signed("LEFT", b"waiting"), RIGHT)
     counts = machines.networks["LEFT"].counts
-    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 7)
+    wait_until(lambda: counts.copy().get("session closed: connection lost", 0) >= 7)
     right = machines.add("RIGHT")
     inbox, before = right.open(REPLICATION), time.monotonic()
     right.send(signed("RIGHT", b"here"), replication_queue("LEFT"))
@@ -75,7 +75,7 @@ def test_a_neighbour_that_is_back_at_another_address_is_connected_at_once(machin
         machines.know("RIGHT", SocketAddress(*nobody.getsockname()))
     left.send(signed("LEFT", b"waiting"), RIGHT)
     counts = machines.networks["LEFT"].counts
-    wait_until(lambda: counts.seen().get("session closed: connection lost", 0) >= 7)
+    wait_until(lambda: counts.copy().get("session closed: connection lost", 0) >= 7)
     with ExitStack() as stack:
         inbox, before = machines.add("RIGHT", host="127.0.0.6").open(REPLICATION), time.monotonic()
         heard_from(stack, machines, "127.0.0.6", bytes(range(16)))
@@ -97,12 +97,12 @@ def test_a_session_with_an_old_address_ends_when_the_neighbour_comes_from_a_new_
         for number in range(3):
             heard_from(stack, machines, f"127.0.0.{7 + number}", own)
             time.sleep(0.2)
-        assert not [what for what in counts.seen() if "closed" in what]
+        assert not [what for what in counts.copy() if "closed" in what]
         inbox, before = machines.add("RIGHT", host="127.0.0.6").open(REPLICATION), time.monotonic()
         heard_from(stack, machines, "127.0.0.6", own)
         assert received(inbox).body == b"unanswered"
         assert time.monotonic() - before < 2.5
-    assert counts.seen()["session closed: the neighbour has another address"] == 1
+    assert counts.copy()["session closed: the neighbour has another address"] == 1
 
 
 class Machines:
@@ -127,12 +127,12 @@ def test_another_machine_at_the_address_of_a_neighbour_gets_no_message(machines)
     counts = machines.networks["LEFT"].counts
     machines.know("RIGHT", machines.networks["OTHER"].address)
     left.send(signed("LEFT", b"for RIGHT"), RIGHT)
-    wait_until(lambda: counts.seen().get("session closed: closed by the driver", 0) >= 2)
+    wait_until(lambda: counts.copy().get("session closed: closed by the driver", 0) >= 2)
     (session,) = [row for row in machines.networks["LEFT"].sessions() if row.is_initiator]
     assert f"another machine, {guid_of('OTHER')}" in session.problem
     inbox = machines.add("RIGHT").open(REPLICATION)
     assert received(inbox).body == b"for RIGHT"
-    assert other.counts.seen() == {}, "it had no message that it could refuse"
+    assert other.counts.copy() == {}, "it had no message that it could refuse"
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_cut_connections_lose_nothing_and_repeat_nothing(machines, seed):
         assert sorted(bodies) == list(range(150))
         assert inbox.receive(0.1) is None, "nothing comes twice"
     assert proxy.connections > 8
-    assert machines.networks["LEFT"].counts.seen().get("defect") is None
+    assert machines.networks["LEFT"].counts.copy().get("defect") is None
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def test_hostile_bytes_close_their_connection_alone(machines, data):
         assert peer.is_closed()
     left.send(signed("LEFT", b"two"), RIGHT)
     assert received(inbox).body == b"two"
-    assert machines.networks["LEFT"].counts.seen()["session opened"] == 1
+    assert machines.networks["LEFT"].counts.copy()["session opened"] == 1
 
 
 def test_random_bytes(machines):
@@ -229,7 +229,7 @@ def test_random_bytes(machines):
         peer.open()
         peer.send(user_packet(1 << 30, b"still there"))
         wait_until(lambda: (arrival := inbox.receive(0.1)) and arrival.message.body == b"still there")
-    assert machines.networks["RIGHT"].counts.seen().get("defect") is None
+    assert machines.networks["RIGHT"].counts.copy().get("defect") is None
 
 
 def test_half_open_connections_are_bounded(machines):
@@ -239,7 +239,7 @@ def test_half_open_connections_are_bounded(machines):
     with client(machines, "RIGHT") as before:
         before.open()
         peers = [socket.create_connection(network.address) for _ in range(20)]
-        wait_until(lambda: network.counts.seen().get("closed: too many connections") == 16)
+        wait_until(lambda: network.counts.copy().get("closed: too many connections") == 16)
         assert len(network.sessions()) == 5
         with client(machines, "RIGHT") as later:
             later.open()
@@ -292,7 +292,7 @@ def test_acknowledgements_for_strangers_leave_room_for_own_messages(machines):
     for number in range(10):
         unreachable = parse_format_name(rf"DIRECT=TCP:127.9.0.{number + 1}\private$\q")
         left.offer([replace(asking, administration_queue=unreachable)])
-    wait_until(lambda: left.counts.seen().get("refused: NACK_BAD_DEST_QUEUE") == 10)
+    wait_until(lambda: left.counts.copy().get("refused: NACK_BAD_DEST_QUEUE") == 10)
     left.send(Message(body=b"ours"), notification_queue(guid_of("RIGHT")))
     assert received(inbox).body == b"ours"
 
@@ -315,7 +315,7 @@ def test_lookups_of_strangers_names_do_not_hold_up_own_messages(machines):
             admin = parse_format_name(rf"DIRECT=OS:stranger{number}\private$\q")
             nowhere = parse_format_name(r"DIRECT=OS:LEFT\private$\nowhere")
             left.offer([replace(asking, destination=nowhere, administration_queue=admin)])
-        wait_until(lambda: left.counts.seen().get("refused: NACK_BAD_DEST_QUEUE") == 20)
+        wait_until(lambda: left.counts.copy().get("refused: NACK_BAD_DEST_QUEUE") == 20)
         left.send(Message(body=b"ours"), notification_queue(guid_of("RIGHT")))
         assert received(inbox).body == b"ours"
     finally:
@@ -351,7 +351,7 @@ def test_an_old_connection_that_ends_leaves_the_session_alone(machines):
     network._loop.call_soon_threadsafe(neighbor.on_lost, old, "old")
     left.send(Message(body=b"two"), queue)
     assert received(inbox).body == b"two"
-    assert network.counts.seen()["session opened"] == 1
+    assert network.counts.copy()["session opened"] == 1
 
 
 def test_a_session_that_cannot_go_on_leaves_the_others_alone(machines, caplog):
@@ -371,7 +371,7 @@ def test_a_session_that_cannot_go_on_leaves_the_others_alone(machines, caplog):
     for _ in range(3):
         network.wake()
     held.set()
-    wait_until(lambda: network.counts.seen().get("defect"))
+    wait_until(lambda: network.counts.copy().get("defect"))
     wait_until(lambda: resumed)
     assert resumed == [1], "one round for three calls"
     network.wake()

@@ -83,7 +83,7 @@ def test_a_client_that_ends_its_session_leaves_nothing_behind(managers, way):
             assert client.is_closed()
     wait_until(lambda: not network.sessions())
     assert network._context.pending._total == 0
-    assert network.counts.seen()["session closed: connection lost"] == 1
+    assert network.counts.copy()["session closed: connection lost"] == 1
     orders = right.open("orders")
     assert orders.receive(5).body == b"<order/>"
     with session(right) as client:  # the next session of the same client begins anew

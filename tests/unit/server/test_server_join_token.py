@@ -284,10 +284,10 @@ def test_a_token_is_used_by_one_server(tmp_path, clock):
     assert not first.is_admitted
     tokens = JoinTokens(tmp_path / "tokens", clock)  # behind a crash
     assert tokens.use(token_id, "two") is None
-    tokens.settle(token_id, is_admitted=False)  # refused: nothing was made
+    tokens.record_outcome(token_id, is_admitted=False)  # refused: nothing was made
     assert tokens.use(token_id, "two") is not None
-    tokens.settle(token_id, is_admitted=True)
-    tokens.settle(token_id, is_admitted=False)  # a repeated request that is refused makes nobody else welcome
+    tokens.record_outcome(token_id, is_admitted=True)
+    tokens.record_outcome(token_id, is_admitted=False)  # a refused repetition admits nobody else
     assert tokens.use(token_id, "one") is None
     repeated = tokens.use(token_id, "two")
     assert repeated is not None

@@ -20,14 +20,14 @@ GUID = "6dc5e2a1-0000-4000-8000-2a2829285c00"
 class Equality(Matching):
     """A server that has no rules for order and for parts of texts: such filters find nothing there."""
 
-    def knows(self, attribute: str, rule: str) -> bool:
+    def can_compare(self, attribute: str, rule: str) -> bool:
         return bool(attribute) and rule == "EQUALITY"
 
 
 class Everything(Matching):
     """A server that can compare everything."""
 
-    def knows(self, attribute: str, rule: str) -> bool:
+    def can_compare(self, attribute: str, rule: str) -> bool:
         assert rule in {"EQUALITY", "ORDERING", "SUBSTR"}
         return attribute.lower() in schema.ATTRIBUTES or attribute.endswith("Timestamp")
 
