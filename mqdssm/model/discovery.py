@@ -13,8 +13,6 @@ from mqdssm.model.guid import Guid
 
 IP_PORT: Final = 1801
 """UDP port of directory servers (decision S1) ([MS-MQSD] 1.9, 2.1)."""
-IPX_PORT: Final = 876
-"""IPX port of directory servers ([MS-MQSD] 2.1)."""
 NETWORKS_MAX: Final = 32
 """Most connected networks of a reply, and most IPX networks of a request ([MS-MQSD] 2.2.2, 2.2.3)."""
 SERVER_NAME_CHARS_MAX: Final = 256

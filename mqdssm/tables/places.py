@@ -95,17 +95,6 @@ def queue_manager_dn(root: DN, computer: str) -> DN:
     return queue_manager_of(computer_dn(root, computer))
 
 
-def queue_dn(root: DN, computer: str, cn: str) -> DN:
-    """Return the DN of a queue of a computer ([MS-MQDSSM] 2.2.1).
-
-    Args:
-        root: the root domain.
-        computer: the computer's name.
-        cn: the queue's RDN value, from ``model.queuenames.rdn_of``.
-    """
-    return queue_manager_dn(root, computer).child("CN", cn)
-
-
 def sites_dn(root: DN) -> DN:
     """Return the DN of CN=Sites, the parent of all sites (decision M2)."""
     return configuration_dn(root).child("CN", "Sites")

@@ -30,7 +30,6 @@ from mqdssm.tables.property_rows import (
     NONE,
     OWN,
     REFERENCES,
-    RESERVED,
     STAND_INS,
     TEXT,
     Carrier,
@@ -90,16 +89,6 @@ class PropertyTable:
     def references(self) -> tuple[PropertyReference, ...]:
         """The properties of the type whose GUIDs the adapter also needs as DNs."""
         return tuple(reference for reference in REFERENCES if reference.propid in self.by_propid)
-
-    @property
-    def looked_up(self) -> tuple[Propid, ...]:
-        """LookupPropID: properties for a synchronization, number and GUID first.
-
-        See [MC-MQDSRP] 3.2.7.8.
-        """
-        number = next(row.propid for row in self.rows if row.role is PropertyRole.SEQNUM)
-        changed = (propid for propid in CHANGED[self.object_type] if propid not in RESERVED)
-        return (number, self.identity, *changed)
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ class SecurityDescriptor:
         control: `DescriptorControl` bits; SELF_RELATIVE is always set.
         owner: None when absent.
         group: None when absent.
-        sacl: None when absent or NULL (see `sacl_form`).
+        sacl: None when absent or NULL.
         dacl: None when absent or NULL (see `dacl_form`).
         sbz1: a byte for resource managers, else 0.
 
@@ -224,11 +224,6 @@ class SecurityDescriptor:
     def dacl_form(self) -> AclForm:
         """Presence of the DACL: absent, NULL, empty or with entries."""
         return _find_acl_form(self.dacl, self.control & DescriptorControl.DACL_PRESENT)
-
-    @property
-    def sacl_form(self) -> AclForm:
-        """Presence of the SACL: absent, NULL, empty or with entries."""
-        return _find_acl_form(self.sacl, self.control & DescriptorControl.SACL_PRESENT)
 
     def explicit_aces(self) -> tuple[Ace, ...]:
         """Return the entries of the DACL that were not inherited from the parent object."""

@@ -119,7 +119,7 @@ ROOT = DN.parse("DC=example,DC=com")
 
 @given(computer=TEXT, queue=TEXT)
 def test_names_put_into_a_dn_are_found_in_it(computer, queue):
-    dn = str(places.queue_dn(ROOT, computer, queue))
+    dn = str(places.queue_manager_dn(ROOT, computer).child("CN", queue))
     assert compute.queue_place(dn) == (queue, computer)
     assert compute.computer_name(str(places.queue_manager_dn(ROOT, computer))) == computer
     assert compute.dn_of_directory_path(compute.directory_path(dn)) == DN.parse(dn)

@@ -29,6 +29,7 @@ from mqdssm.tables.property_rows import CHANGED, queue_rdn
 from mqdssm.testing import OpenLdapServer
 
 ROOT = DN.parse("dc=example,dc=com")
+ORDERS = places.queue_manager_dn(ROOT, "WEB01").child("CN", "Orders")
 ENTERPRISE = places.enterprise_dn(ROOT)
 STATE = places.services_dn(ROOT).child("CN", "MQIS")
 MACHINE, SITE1, SITE2, QUEUE, LINK, USER, NETWORK, GONE = (Guid(bytes([n]) * 16) for n in range(1, 9))
@@ -236,7 +237,7 @@ class TestTheAdapterReads:
         assert found.base_priority == -3
         assert found.create_time == 900_000_000
         assert found.security == DESCRIPTOR
-        dn = places.queue_dn(ROOT, "WEB01", "Orders")
+        dn = ORDERS
         assert properties_of(ObjectType.QUEUE, stored(session, dn)) == QUEUE_VALUES
 
     def test_a_queue_manager(self, directory):
@@ -276,11 +277,11 @@ class TestTheAdapterReads:
         queue = read(directory, mqdssm.Queue, QUEUE)
         queue.journaling, queue.label = True, "New"
         directory.write(queue)
-        found = properties_of(ObjectType.QUEUE, stored(session, places.queue_dn(ROOT, "WEB01", "Orders")))
+        found = properties_of(ObjectType.QUEUE, stored(session, ORDERS))
         assert (found[Propid.Q_JOURNAL], found[Propid.Q_LABEL]) == (1, "New")
         queue.journaling, queue.label = False, "Orders of today"
         directory.write(queue)
-        found = properties_of(ObjectType.QUEUE, stored(session, places.queue_dn(ROOT, "WEB01", "Orders")))
+        found = properties_of(ObjectType.QUEUE, stored(session, ORDERS))
         assert found == QUEUE_VALUES
 
 

@@ -11,7 +11,6 @@ from support.wire.strategies import assert_length_is_law
 from mqdssm.errors import DecodeError
 from mqdssm.model.discovery import (
     IP_PORT,
-    IPX_PORT,
     NETWORKS_MAX,
     DirectoryServiceServer,
     PacketType,
@@ -138,8 +137,8 @@ def test_the_forms_of_ipx(name):
 @pytest.mark.spec("MS-MQSD 2.1")
 @pytest.mark.spec("MS-MQSD 1.5")
 @pytest.mark.spec("MS-MQSD 1.9")
-def test_ports():
-    assert (IP_PORT, IPX_PORT) == (1801, 876)
+def test_port():
+    assert IP_PORT == 1801
 
 
 def test_shown_under_the_specifications_names():

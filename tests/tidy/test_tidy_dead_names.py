@@ -3,6 +3,7 @@
 A use is a name that is read, an attribute or an identifier within a string. Names in docstrings, comments,
 imports and ``__all__`` are no uses, nor are those in a definition that is itself unused. A module's own names
 are used by the module and by those that import them; members of classes by any attribute of that name.
+A page of the API uses only the members that it names.
 """
 
 import ast
@@ -26,7 +27,6 @@ KEPT = {
         "asyncio calls it",
     ),
     "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
-    "mqdssm/model/discovery.py": {"IPX_PORT": "[MS-MQSD] 1.9"},
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"),
         "[MS-MQQB] 2.2: for programs with captures; no driver receives these",
@@ -36,9 +36,6 @@ KEPT = {
         "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",
         "ldap_attributes": "[MS-MQDSSM] 3.1.6.10, proven against the table",
     },
-    "mqdssm/tables/places.py": {"queue_dn": "[MS-MQDSSM] 2.2.1"},
-    "mqdssm/tables/properties.py": {"looked_up": "[MC-MQDSRP] 3.2.7.8, proven against the table"},
-    "mqdssm/wire/acl.py": {"allow_object": "the counterpart of allow for entries with an object type"},
 }
 """Names without a use that stay, and the reason."""
 NUMBERS = frozenset({"mqdssm/model/propids.py", "mqdssm/wire/masks.py"})
@@ -71,7 +68,9 @@ LOCAL_DECORATORS = frozenset(
     ]
 )
 """Decorators that register nothing; functions with others (commands, validators) are used."""
-PLAIN_BASES = frozenset(["ABC", "Enum", "Exception", "Generic", "NamedTuple", "Protocol", "ValueError"])
+PLAIN_BASES = frozenset(
+    ["ABC", "BaseModel", "Enum", "Exception", "Generic", "NamedTuple", "Protocol", "ValueError"]
+)
 """Bases from elsewhere that call no methods by their names."""
 WORD = re.compile(r"[A-Za-z_]\w+")
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
@@ -161,15 +160,6 @@ def words_of_pages() -> Iterator[tuple[str, Use]]:
             yield word, Use(path, 0, qualified=True)
 
 
-def documented_classes() -> frozenset[str]:
-    """Classes whose members a page of the reference lists."""
-    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
-    blocks = re.findall(r"\.\. auto\w+:: (\S+)\n((?:   .*\n)*)", text)
-    return frozenset(
-        word for target, options in blocks for word in WORD.findall(target.split(".")[-1] + " " + options)
-    )
-
-
 def called_from_outside(owner: ast.ClassDef | None, classes: dict[str, ast.ClassDef]) -> bool:
     """Whether a base from another package may call the methods of a class by their names."""
     for base in owner.bases if owner else ():
@@ -185,7 +175,6 @@ def may_be_dead() -> list[Defined]:
     """The names of the package that need a use."""
     package = sources("mqdssm")
     classes = {node.name: node for path in package for node in nodes(path) if isinstance(node, ast.ClassDef)}
-    documented = documented_classes()
     return [
         one
         for path in package
@@ -193,7 +182,7 @@ def may_be_dead() -> list[Defined]:
         for one in definitions(path, tree(path).body)
         if not re.fullmatch(r"__\w+__", one.name)
         and one.name not in KEPT.get(name(path), {})
-        and not (one.owner and (one.owner.name in documented or called_from_outside(one.owner, classes)))
+        and not (one.owner and called_from_outside(one.owner, classes))
     ]
 
 

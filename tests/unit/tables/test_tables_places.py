@@ -14,10 +14,6 @@ CONFIGURATION = "CN=Configuration,DC=example,DC=com"
 @pytest.mark.parametrize(
     ("dn", "expected"),
     [
-        (
-            places.queue_dn(ROOT, "web01", "orders"),
-            "CN=orders,CN=msmq,CN=web01,CN=Computers,DC=example,DC=com",
-        ),
         (places.queue_manager_dn(ROOT, "web01"), "CN=msmq,CN=web01,CN=Computers,DC=example,DC=com"),
         (places.computer_dn(ROOT, "web01"), "CN=web01,CN=Computers,DC=example,DC=com"),
         (places.site_dn(ROOT, "Berlin"), f"CN=Berlin,CN=Sites,{CONFIGURATION}"),
@@ -47,7 +43,7 @@ def test_the_settings_have_their_parents():  # M6
 
 
 def test_names_with_special_characters_stay_one_name():
-    dn = places.queue_dn(ROOT, "a,CN=b", "#x,y")
+    dn = places.queue_manager_dn(ROOT, "a,CN=b").child("CN", "#x,y")
     assert len(dn) == len(ROOT) + 4
     assert dn.name == "#x,y"
     assert dn.parent.parent.name == "a,CN=b"
