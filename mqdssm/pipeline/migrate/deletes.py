@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, TaskResult
 from mqdssm.pipeline.migrate.plan_file import CHILDREN, PARENTS, EntryRole, PlanFile, PlanOperation, deletion
 from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
 from mqdssm.pipeline.migrate.shared_lookups import KnownSite
 from mqdssm.pipeline.migrate.staging import keys_in
-from mqdssm.pipeline.migrate.target import find_of_class
+from mqdssm.pipeline.migrate.target import EVERYTHING, find_of_class
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, QUEUE, ROUTING_LINK, MqisTable

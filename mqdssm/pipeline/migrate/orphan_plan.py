@@ -16,7 +16,6 @@ from mqdssm.errors import ConfigError, require_packages
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
 from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
-from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
@@ -31,6 +30,7 @@ from mqdssm.pipeline.migrate.plan_file import (
 )
 from mqdssm.pipeline.migrate.planning import plan_folder, remove_plan, target_of
 from mqdssm.pipeline.migrate.progress import Watch, tell
+from mqdssm.pipeline.migrate.target import EVERYTHING
 from mqdssm.pipeline.orphans import Orphan, OrphanList, search_orphans
 from mqdssm.pipeline.orphans.places import LINK_CLASS
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS

@@ -15,12 +15,8 @@ from mqdssm.events.entry_builder import EntryTarget
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Queue, QueueManager, RoutingLink, User
-from mqdssm.pipeline.migrate.candidates import (
-    Candidate,
-    Candidates,
-    ObsoleteSettings,
-    reason_of,
-)
+from mqdssm.pipeline.migrate.candidates import Candidate, Candidates, reason_of
+from mqdssm.pipeline.migrate.obsolete_settings import ObsoleteSettings
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, OutcomeWriter, TaskResult, display_values
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,

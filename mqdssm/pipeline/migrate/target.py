@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from mqdssm.directory.profile import Naming, Profile
     from mqdssm.directory.session import Session
 
+EVERYTHING: Final = ("*", "nTSecurityDescriptor")
+"""Attributes that are read of objects to be deleted: the undo file restores them."""
 SITE_CLASS: Final = "site"
 GUID_ATTRIBUTE: Final = "objectGUID"
 RID_FIRST: Final = 2**30

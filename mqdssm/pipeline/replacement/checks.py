@@ -10,9 +10,8 @@ from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import ConfigError, ObjectNotFound
 from mqdssm.model.dn import DN, domain_of
-from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.shared_lookups import Computer
-from mqdssm.pipeline.migrate.target import find_computers
+from mqdssm.pipeline.migrate.target import EVERYTHING, find_computers
 from mqdssm.tables import compute, places
 from mqdssm.tables.compute import ServiceBits
 from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS

@@ -22,7 +22,6 @@ from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import RoutingLink
-from mqdssm.pipeline.migrate.candidates import EVERYTHING
 from mqdssm.pipeline.migrate.moves import Move, moved_values
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
@@ -42,7 +41,7 @@ from mqdssm.pipeline.migrate.planning import target_of
 from mqdssm.pipeline.migrate.replacement_check import OF_INSTALLATION
 from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
-from mqdssm.pipeline.migrate.target import TargetView, find_of_class
+from mqdssm.pipeline.migrate.target import EVERYTHING, TargetView, find_of_class
 from mqdssm.pipeline.replacement import references
 from mqdssm.pipeline.replacement.checks import CheckedServers, guid_in
 from mqdssm.tables import TABLES

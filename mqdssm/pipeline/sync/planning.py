@@ -24,7 +24,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site
 from mqdssm.model.queuenames import rdn_candidates, rdn_of
 from mqdssm.pipeline.diff.fields import ObjectDifference, ObjectDifferenceKind
-from mqdssm.pipeline.migrate.candidates import EVERYTHING, reason_of
+from mqdssm.pipeline.migrate.candidates import reason_of
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
@@ -38,7 +38,7 @@ from mqdssm.pipeline.migrate.plan_file import (
 )
 from mqdssm.pipeline.migrate.planning import target_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer
-from mqdssm.pipeline.migrate.target import TargetView, accounts_named, domain_sid, find_computers
+from mqdssm.pipeline.migrate.target import EVERYTHING, TargetView, accounts_named, domain_sid, find_computers
 from mqdssm.pipeline.sync.declaration import (
     SECURITY,
     Declaration,
