@@ -141,8 +141,8 @@ class ControlServer:
         try:
             with client:
                 self._talk(client)
-        except BrokenPipeError:
-            log.debug("a client of the control socket has left without a request")
+        except ConnectionError:  # a probe leaves without reading: before the greeting was sent, or after it
+            log.debug("a client of the control socket has left")
         except (OSError, ConfigError, ValidationError) as error:
             log.info("a client of the control socket is disconnected: %s", type(error).__name__)
         except Exception:
