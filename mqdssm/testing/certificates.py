@@ -33,7 +33,7 @@ def make_certificates(folder: Path, names: "Sequence[str]" = LOOPBACK_NAMES) -> 
         folder: an existing folder.
         names: host names and IP addresses that the certificate is valid for.
     """
-    if _still_good(folder, names):
+    if _are_valid(folder, names):
         return
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -59,7 +59,7 @@ def write_private(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _still_good(folder: Path, names: "Sequence[str]") -> bool:
+def _are_valid(folder: Path, names: "Sequence[str]") -> bool:
     from cryptography import x509
 
     try:

@@ -173,7 +173,7 @@ class ServerContainer(LdapServer):
     def log(self) -> str:
         """Last lines of the server's output."""
         container = self._engine_container()
-        return str(asked_patiently(lambda: container.logs(tail=500)).decode(errors="replace"))
+        return str(retry_request(lambda: container.logs(tail=500)).decode(errors="replace"))
 
     def start(self) -> None:
         """Start the container, or start it again, on the same ports.
@@ -326,7 +326,7 @@ def _alternative_name(host: str) -> str:
         return f"DNS:{host}"
 
 
-def asked_patiently(request: Callable[[], T]) -> T:
+def retry_request(request: Callable[[], T]) -> T:
     """Send a request to the engine, and retry for some seconds after server errors.
 
     podman answers an inspection with 500 when the container's process ends meanwhile
@@ -347,7 +347,7 @@ def asked_patiently(request: Callable[[], T]) -> T:
 
 def has_ended(container: Any) -> bool:
     """Return True if a container has ended."""
-    asked_patiently(container.reload)
+    retry_request(container.reload)
     return container.status in {"exited", "dead"}
 
 

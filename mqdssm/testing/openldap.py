@@ -168,7 +168,7 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
     def _new_folder(self) -> openldap_config.ServerFolder:
         return openldap_config.temporary_folder()
 
-    def _settle(self, folder: openldap_config.ServerFolder) -> dict[str, str]:
+    def _prepare_folder(self, folder: openldap_config.ServerFolder) -> dict[str, str]:
         self.password = folder.make(self.options)
         self._ports = chosen_ports(self.options)
         return folder.environment(self.options, *self._ports)

@@ -177,7 +177,7 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
     def _new_folder(self) -> samba_config.ControllerFolder:
         return samba_config.temporary_folder()
 
-    def _settle(self, folder: samba_config.ControllerFolder) -> dict[str, str]:
+    def _prepare_folder(self, folder: samba_config.ControllerFolder) -> dict[str, str]:
         domain = samba_config.template(self.options)
         self._address = self._wanted_address or samba_config.free_address()
         folder.make(self.options, self._address)

@@ -171,7 +171,7 @@ class ControllerFolder(ServerFiles):
         """Return the complete environment of the start script."""
         return (
             options.environment()
-            | _surroundings(template)
+            | _script_environment(template)
             | {"MSMQ_SAMBA_DIR": str(self.path), "MSMQ_SAMBA_ADDRESS": address}
         )
 
@@ -243,7 +243,7 @@ def template(options: SambaOptions) -> Path:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=options.environment() | _surroundings(place),
+            env=options.environment() | _script_environment(place),
             timeout=PROVISION_WAIT_S,
             check=False,
         )
@@ -310,7 +310,7 @@ def _search_path() -> str:
     return os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
 
 
-def _surroundings(place: Path) -> dict[str, str]:
+def _script_environment(place: Path) -> dict[str, str]:
     return {
         "MSMQ_SAMBA_TEMPLATE": str(place),
         "PATH": os.environ.get("PATH", os.defpath),

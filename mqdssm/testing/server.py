@@ -208,7 +208,7 @@ class LocalServer(LdapServer, Generic[F]):
         """Create a temporary folder."""
 
     @abstractmethod
-    def _settle(self, folder: F) -> dict[str, str]:
+    def _prepare_folder(self, folder: F) -> dict[str, str]:
         """Choose an address, fill the folder, and return the environment of `SCRIPT`."""
 
     @property
@@ -236,7 +236,7 @@ class LocalServer(LdapServer, Generic[F]):
         if self._folder is None:
             self._folder = self._new_folder()
         require_free(self._folder.path)
-        environment = self._settle(self._folder)
+        environment = self._prepare_folder(self._folder)
         self._supervised = SupervisedServer(
             ["/bin/sh", str(self.SCRIPT)],
             environment,

@@ -63,7 +63,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def hear(self):
-        self.world.hear_neighbour()
+        self.world.report_neighbour()
 
     @rule(name=st.sampled_from(NAMES))
     def crash(self, name):

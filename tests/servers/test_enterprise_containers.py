@@ -21,7 +21,7 @@ from support.servers.container_engine import (
 )
 
 from mqdssm.engines.replication.requests import QUIET_S
-from mqdssm.testing.engine import asked_patiently
+from mqdssm.testing.engine import retry_request
 
 __all__ = ["engine", "server_image"]
 
@@ -71,7 +71,7 @@ class Enterprise:
 
     def _run(self, name: str, *command: str) -> tuple[int, str]:
         line = ["mqdssm", *command, "--server", "/data/server/control.sock", "-o", "json"]
-        done = asked_patiently(lambda: self.container(name).exec_run(line))
+        done = retry_request(lambda: self.container(name).exec_run(line))
         return int(done.exit_code), str(done.output.decode())
 
     def numbers(self, name: str) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pytest
 from support.project.source_tree import ROOT
 from support.servers.container_engine import engine, server_image
 
-from mqdssm.testing.engine import asked_patiently
+from mqdssm.testing.engine import retry_request
 
 __all__ = ["engine", "server_image"]
 
@@ -48,7 +48,7 @@ class Machine:
         self.container = container
 
     def run(self, *command: str, user: str = "root") -> tuple[int, str]:
-        done = asked_patiently(lambda: self.container.exec_run(list(command), user=user))
+        done = retry_request(lambda: self.container.exec_run(list(command), user=user))
         return int(done.exit_code), str(done.output.decode(errors="replace"))
 
     def sure(self, *command: str, user: str = "root") -> str:

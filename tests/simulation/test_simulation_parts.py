@@ -214,21 +214,21 @@ def book_of(*requests: ClientRequest) -> RequestBook:
 def test_a_promise_that_was_not_kept() -> None:
     book = book_of(request(1))
     with pytest.raises(Violation, match="no authority has done it"):
-        book.told(1, Hresult.MQ_OK, 9.0)
+        book.record_answer(1, Hresult.MQ_OK, 9.0)
 
 
 def test_an_error_that_was_done() -> None:
     book = book_of(request(1))
     book.done(entry(1))
     with pytest.raises(Violation, match="but it was done"):
-        book.told(1, Hresult.MQ_ERROR, 9.0)
+        book.record_answer(1, Hresult.MQ_ERROR, 9.0)
 
 
 @pytest.mark.parametrize("status", [Hresult.MQDS_NO_RSP_FROM_OWNER, Hresult.MQ_OK])
 def test_what_was_done_twice(status: Hresult) -> None:
     book = book_of(request(1))
     book.done(entry(1))
-    book.told(1, status, 9.0)
+    book.record_answer(1, status, 9.0)
     book.check()
     book.done(entry(2, asked=((Propid.E_LONG_LIVE, 1),), at=3.0))
     with pytest.raises(Violation, match="more often"):
@@ -245,10 +245,10 @@ def test_what_nobody_wanted() -> None:
 
 def test_two_answers_and_answers_to_nobody() -> None:
     book = book_of(request(1))
-    book.told(1, Hresult.MQDS_NO_RSP_FROM_OWNER, 1.0)
+    book.record_answer(1, Hresult.MQDS_NO_RSP_FROM_OWNER, 1.0)
     for number in (1, 2):
         with pytest.raises(Violation):
-            book.told(number, Hresult.MQ_ERROR, 2.0)
+            book.record_answer(number, Hresult.MQ_ERROR, 2.0)
 
 
 def test_not_reached_is_unsure_where_messages_are_doubled() -> None:
@@ -256,11 +256,11 @@ def test_not_reached_is_unsure_where_messages_are_doubled() -> None:
         book = book_of(request(1, unsure=unsure))
         book.done(entry(1))
         if unsure:
-            book.told(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
+            book.record_answer(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
             book.check()
         else:
             with pytest.raises(Violation):
-                book.told(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
+                book.record_answer(1, Hresult.MQDS_OWNER_NOT_REACHED, 9.0)
 
 
 # -- stores

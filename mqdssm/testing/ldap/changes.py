@@ -15,8 +15,8 @@ from mqdssm.testing.ldap.rules import (
     OBJECT_CLASS,
     TYPES,
     allowed_in,
+    canonical_name,
     pretty,
-    spelt,
     structural_class,
 )
 from mqdssm.testing.ldap.tree import Attributes
@@ -168,7 +168,7 @@ def stored(attribute: str, values: Sequence[bytes]) -> list[bytes]:
     """Return values as the server stores them: DNs in the server's spelling."""
     if not TYPES[attribute.lower()].names:
         return list(values)
-    return [spelt(checked_name(value.decode())).encode() for value in values]
+    return [canonical_name(checked_name(value.decode())).encode() for value in values]
 
 
 def _add_to(

@@ -34,7 +34,7 @@ from mqdssm.testing.ldap.requests import (
     decode_filter,
     read_paging,
 )
-from mqdssm.testing.ldap.rules import SUBSCHEMA, spelt
+from mqdssm.testing.ldap.rules import SUBSCHEMA, canonical_name
 from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
 from mqdssm.testing.memory_store.disk import Disk
 
@@ -106,11 +106,11 @@ class SimulatedDirectory:
         key = request.dn, search, request.controls
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._answers[key] = self._found(request, search)
+            answer = self._answers[key] = self._search_answer(request, search)
         entries = b"".join([entry_message(request.id, entry) for entry in answer.entries])
         return entries + search_done(request.id, answer.code, cookie=answer.cookie)
 
-    def _found(self, request: LdapRequest, search: SearchRequest) -> _Answer:
+    def _search_answer(self, request: LdapRequest, search: SearchRequest) -> _Answer:
         if search.scope is requests.SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
             values = _schema() if request.dn else self._root_dse()
             requested_names = {attribute.lower() for attribute in search.attributes}
@@ -251,7 +251,7 @@ class SimulatedDirectory:
     def _existing(self, name: DN) -> TreeEntry:
         entry = self._tree.get(name)
         if entry is None:
-            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT, matched=spelt(self._tree.closest(name)))
+            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT, matched=canonical_name(self._tree.closest(name)))
         return entry
 
     def _check_unique(self, request: LdapRequest, values: Sequence[bytes], name: DN) -> None:

@@ -107,7 +107,7 @@ def pretty(name: DN) -> DN:
     return DN.of(*((TYPES[kind.lower()].name, value) for ((kind, value), *_) in name.rdns))
 
 
-def spelt(name: DN) -> str:
+def canonical_name(name: DN) -> str:
     """Return the text of a name as the server writes it.
 
     Special characters are in hexadecimal.
@@ -146,7 +146,7 @@ def _type_of(attribute: AttributeType) -> MatchingType:
     )
 
 
-def _own(name: str, normalizer: Normalizer, *, ordered: bool = False) -> MatchingType:
+def _operational_type(name: str, normalizer: Normalizer, *, ordered: bool = False) -> MatchingType:
     return MatchingType(name, normalizer, ordered=ordered, single=True, operational=True)
 
 
@@ -171,15 +171,15 @@ TYPES: Final[Mapping[str, MatchingType]] = {
         for attribute in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)
     },
     "dc": MatchingType("dc", _ascii, substrings=True, single=True),
-    "structuralobjectclass": _own("structuralObjectClass", _class_name),
-    "entryuuid": _own("entryUUID", _uuid, ordered=True),
-    "entrycsn": _own("entryCSN", _octets, ordered=True),
-    "creatorsname": _own("creatorsName", _name),
-    "modifiersname": _own("modifiersName", _name),
-    "createtimestamp": _own("createTimestamp", _time, ordered=True),
-    "modifytimestamp": _own("modifyTimestamp", _time, ordered=True),
-    ENTRY_DN: _own("entryDN", _name),
-    SUBSCHEMA_ENTRY: _own("subschemaSubentry", _name),
+    "structuralobjectclass": _operational_type("structuralObjectClass", _class_name),
+    "entryuuid": _operational_type("entryUUID", _uuid, ordered=True),
+    "entrycsn": _operational_type("entryCSN", _octets, ordered=True),
+    "creatorsname": _operational_type("creatorsName", _name),
+    "modifiersname": _operational_type("modifiersName", _name),
+    "createtimestamp": _operational_type("createTimestamp", _time, ordered=True),
+    "modifytimestamp": _operational_type("modifyTimestamp", _time, ordered=True),
+    ENTRY_DN: _operational_type("entryDN", _name),
+    SUBSCHEMA_ENTRY: _operational_type("subschemaSubentry", _name),
 }
 """Attribute types by lower-case name."""
 INDEXED: Final = frozenset(

@@ -59,7 +59,7 @@ class TreeEntry:
         """
         octets = self._encoded.get(selection)
         if octets is None:
-            octets = entry_content(rules.spelt(self.name), self._selected(selection))
+            octets = entry_content(rules.canonical_name(self.name), self._selected(selection))
             self._encoded[selection] = octets
         return octets
 
@@ -74,7 +74,7 @@ class TreeEntry:
             if name in requested_names or (operational if kind.operational else users):
                 yield kind.name, values
         if rules.ENTRY_DN in requested_names or operational:
-            yield rules.TYPES[rules.ENTRY_DN].name, [rules.spelt(self.name).encode()]
+            yield rules.TYPES[rules.ENTRY_DN].name, [rules.canonical_name(self.name).encode()]
         if rules.SUBSCHEMA_ENTRY in requested_names or operational:
             yield rules.TYPES[rules.SUBSCHEMA_ENTRY].name, [rules.SUBSCHEMA.encode()]
 
@@ -139,13 +139,13 @@ class EntryTree:
 
     def _put(self, entry: TreeEntry) -> None:
         self._entries[entry.key] = entry
-        self._below.setdefault(_above(entry.key), {})[entry.key] = None
+        self._below.setdefault(_parent_key(entry.key), {})[entry.key] = None
         for slot in _slots(entry):
             self._index.setdefault(slot, {})[entry.number] = entry
 
     def _take(self, entry: TreeEntry) -> None:
         del self._entries[entry.key]
-        del self._below[_above(entry.key)][entry.key]
+        del self._below[_parent_key(entry.key)][entry.key]
         for slot in _slots(entry):
             del self._index[slot][entry.number]
 
@@ -162,7 +162,7 @@ class EntryTree:
             listed = candidates.values()
         suffix = "," + base.key
         if scope is SearchScope.ONE_LEVEL:
-            listed = [entry for entry in listed if _above(entry.key) == base.key]
+            listed = [entry for entry in listed if _parent_key(entry.key) == base.key]
         else:
             listed = [entry for entry in listed if entry.key.endswith(suffix) or entry is base]
         return sorted(listed, key=_number)
@@ -195,7 +195,7 @@ class EntryTree:
         return None
 
 
-def _above(key: str) -> str:
+def _parent_key(key: str) -> str:
     return key.partition(",")[2]
 
 

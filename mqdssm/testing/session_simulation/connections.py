@@ -65,14 +65,14 @@ class SessionLink:
         """Bring something to the other end, after all that was sent before."""
         end = self._other_end(endpoint)
         for arrival in arrivals:
-            self._later(end, partial(self._arrive, end, arrival))
+            self._deliver_later(end, partial(self._arrive, end, arrival))
 
     def write(self, endpoint: "SessionEndpoint", data: bytes) -> None:
         """Bring octets to the other end, in some pieces."""
         end, rng = self._other_end(endpoint), self._world.rng
         places = sorted(rng.below(len(data) + 1) for _ in range(rng.below(_PIECES_MAX)))
         for start, stop in zip((0, *places), (*places, len(data)), strict=True):
-            self._later(end, partial(self._arrive_octets, end, data[start:stop]))
+            self._deliver_later(end, partial(self._arrive_octets, end, data[start:stop]))
 
     def close(self, endpoint: "SessionEndpoint") -> None:
         """Close one end: the other one receives what is under way, then the end.
@@ -106,7 +106,7 @@ class SessionLink:
     def _other_end(self, endpoint: "SessionEndpoint") -> _End:
         return self._ends[1] if self._ends[0].endpoint is endpoint else self._ends[0]
 
-    def _later(self, end: _End, arrive: Callable[[], None]) -> None:
+    def _deliver_later(self, end: _End, arrive: Callable[[], None]) -> None:
         if not self.is_cut:
             end.last_arrival = max(end.last_arrival, self._world.now + self._world.delay())
             end.under_way.append(arrive)

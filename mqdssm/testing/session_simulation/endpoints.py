@@ -91,7 +91,7 @@ class SessionEndpoint:
             do.AcceptMessage: self._accept,
             do.MessagesAcknowledged: self._confirm,
             do.MessagesReturned: self._take_back,
-            do.SessionOpened: self._opened,
+            do.SessionOpened: self._on_opened,
             do.CloseConnection: self._close,
             StartTimer: lambda action: self._start(action.name, action.after_s),
             StopTimer: self._stop_timer,
@@ -236,7 +236,7 @@ class SessionEndpoint:
         for number in action.numbers:
             self.machine.queue(self.under_way.pop(number))
 
-    def _opened(self, action: do.SessionOpened) -> None:
+    def _on_opened(self, action: do.SessionOpened) -> None:
         world = self.machine.world
         world.counts["sessions opened"] += 1
         expected = world.machines[self.neighbour].identifier

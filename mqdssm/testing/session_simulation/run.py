@@ -44,7 +44,7 @@ def _fill(world: SessionWorld) -> None:
     """Schedule the messages and faults of a run."""
     rng, names, seconds = world.rng, list(world.machines), world.options.minutes * 60
 
-    def at_some_time(action: Callable[[], None]) -> None:
+    def schedule_at_random(action: Callable[[], None]) -> None:
         world.after(world.share() * seconds, action)
 
     def pair() -> tuple[str, str]:
@@ -52,10 +52,10 @@ def _fill(world: SessionWorld) -> None:
         return source, rng.of([name for name in names if name != source])
 
     for _ in range(world.options.messages):
-        at_some_time(partial(world.send, *pair(), is_recoverable=rng.one_in(2)))
+        schedule_at_random(partial(world.send, *pair(), is_recoverable=rng.one_in(2)))
     for action, most in (
         (world.cut_connection, 20),
-        (world.hear_neighbour, 20),
+        (world.report_neighbour, 20),
         (world.close_session, 3),
         (lambda: world.withdraw(*pair()), 3),
         (lambda: world.crash(rng.of(names)), 3),
@@ -63,7 +63,7 @@ def _fill(world: SessionWorld) -> None:
         (lambda: world.lose_disk(rng.of(names)), 1),
     ):
         for _ in range(rng.between(0, most)):
-            at_some_time(action)
+            schedule_at_random(action)
     for _ in range(rng.between(0, 2)):
         start_s, length_s = world.share() * seconds, rng.of((5.0, 120.0))
         world.after(start_s, partial(setattr, world, "are_links_down", True))

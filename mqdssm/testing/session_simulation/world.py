@@ -188,7 +188,7 @@ class SessionWorld:
             self.counts["cuts"] += 1
             self._connections.pop(-self.rng.between(1, min(4, len(self._connections)))).cut()
 
-    def hear_neighbour(self) -> None:
+    def report_neighbour(self) -> None:
         """Report that a neighbour was heard, perhaps at another address."""
         initiators = [
             endpoint for machine in self.machines.values() for endpoint in machine.sessions.values()

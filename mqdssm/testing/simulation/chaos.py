@@ -41,14 +41,14 @@ class Chaos:
             return
         self._world.begin_faults()
         options = self._world.options
-        self._again(options.servers.crash_every_s, self._crash_somebody, self._rng)
-        self._again(options.network.cut_every_s, self._cut_somewhere, self._rng)
+        self._repeat(options.servers.crash_every_s, self._crash_server, self._rng)
+        self._repeat(options.network.cut_every_s, self._cut_link, self._rng)
         fault_options = options.fault_options
-        self._again(fault_options.full_every_s, self._fill_somebody, self._later)
-        self._again(fault_options.damaged_every_s, self._damage_somebody, self._later)
-        self._again(fault_options.jump_every_s, self._set_a_clock, self._later)
+        self._repeat(fault_options.full_every_s, self._fill_disk, self._later)
+        self._repeat(fault_options.damaged_every_s, self._damage_entry, self._later)
+        self._repeat(fault_options.jump_every_s, self._set_a_clock, self._later)
 
-    def _again(self, every_s: int, action: Callable[[], None], rng: SeededRandom) -> None:
+    def _repeat(self, every_s: int, action: Callable[[], None], rng: SeededRandom) -> None:
         """Run an action repeatedly, after random times of a given average; 0 means never."""
         if not every_s:
             return
@@ -56,11 +56,11 @@ class Chaos:
         def go() -> None:
             if self._world.is_faulty:
                 action()
-                self._again(every_s, action, rng)
+                self._repeat(every_s, action, rng)
 
         self._world.schedule.after(rng.between(1, 2000 * every_s) / 1000, go)
 
-    def _crash_somebody(self) -> None:
+    def _crash_server(self) -> None:
         up = [candidate for candidate in self._world.servers if candidate.is_up]
         if not up:
             return
@@ -79,7 +79,7 @@ class Chaos:
             case _:
                 server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX)))
 
-    def _cut_somewhere(self) -> None:
+    def _cut_link(self) -> None:
         indexes = [server.index for server in self._world.servers if not server.retired]
         side = frozenset(index for index in indexes if self._rng.one_in(2))
         self._world.network.divide(side, one_way=self._rng.one_in(4))
@@ -92,7 +92,7 @@ class Chaos:
         up = [server for server in self._world.servers if server.is_up]
         return self._later.of(up) if up else None
 
-    def _fill_somebody(self) -> None:
+    def _fill_disk(self) -> None:
         """Fill the disk of a random server, and free space after a random time."""
         server = self._somebody()
         if server is None:
@@ -103,7 +103,7 @@ class Chaos:
         length_s = self._later.between(1, self._world.options.fault_options.full_max_s)
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
-    def _damage_somebody(self) -> None:
+    def _damage_entry(self) -> None:
         """Make the number of an entry unreadable for a while, as other programs may."""
         server = self._somebody()
         partitions = list(server.persisted) if server is not None else []
@@ -119,7 +119,7 @@ class Chaos:
             server.say(f"has a damaged entry: {entry}")
             length_s = self._later.between(1, self._world.options.fault_options.damaged_max_s)
             damage = server.damage
-            self._world.schedule.after(float(length_s), lambda: damage.mend(entry))
+            self._world.schedule.after(float(length_s), lambda: damage.repair_number(entry))
 
     def _set_a_clock(self) -> None:
         server = self._somebody()

@@ -100,7 +100,7 @@ class SimulatedClients:
         unsure = world.options.network.doubled > 0 or world.options.directories  # an intruder repeats, too
         world.book.ask(ClientRequest(change, server.index, server.life, world.schedule.now, unsure=unsure))
         if then is not None:
-            world.when_answered(self._number, then)
+            world.on_answer_of(self._number, then)
         server.step(change)
         return self._number
 
@@ -177,7 +177,7 @@ class SimulatedClients:
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
-    def _named(self, entry: NumberedChange) -> dict[str, object]:
+    def _object_arguments(self, entry: NumberedChange) -> dict[str, object]:
         """Return arguments that name an object, by path name or else by identifier."""
         if entry.path and self._rng.one_in(2):
             path = entry.path.upper() if self._rng.one_in(4) else entry.path
@@ -191,7 +191,7 @@ class SimulatedClients:
             entry.object_type,
             partition_id=partition.partition_id,
             properties=self.values(entry.object_type, self.next_number()),
-            **self._named(entry),  # type: ignore[arg-type]
+            **self._object_arguments(entry),  # type: ignore[arg-type]
         )
 
     def _delete(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
@@ -202,7 +202,7 @@ class SimulatedClients:
             entry.object_type,
             partition_id=partition.partition_id,
             scope=scope,
-            **self._named(entry),  # type: ignore[arg-type]
+            **self._object_arguments(entry),  # type: ignore[arg-type]
         )
 
     def _create(self, server: SimulatedServer, partition: PartitionLedger, object_type: ObjectType) -> None:

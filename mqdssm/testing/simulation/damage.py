@@ -68,7 +68,7 @@ class Damage:
         self._entries[entry.partition_id, identifier] = entry
         return entry
 
-    def mend(self, entry: DamagedEntry) -> None:
+    def repair_number(self, entry: DamagedEntry) -> None:
         """Make the number of an entry readable again."""
         self._entries.pop((entry.partition_id, entry.identifier), None)
 
@@ -88,15 +88,15 @@ class Damage:
             case ops.CreateObject(path_name=path_name, object_type=kind, properties=properties):
                 path = dict(properties).get(PATHS[kind]) if kind in PATHS else None
                 names = [name for name in (path_name, path) if isinstance(name, str)]
-                return _unless(self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS))
+                return _result_if(self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS))
             case ops.UpdateObject(path_name=path_name, object_type=kind, identifier=identifier):
                 hit = self._concerns(kind, identifier, path_name)
-                return _unless(hit, operation, ops.ObjectOutcome(status=_STATUS))
+                return _result_if(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.DeleteObject(path_name=path_name, object_type=kind, identifier=identifier):
                 hit = self._concerns(kind, identifier, path_name)
-                return _unless(hit, operation, ops.ObjectOutcome(status=_STATUS))
+                return _result_if(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.ReadObject(path_name=path_name, object_type=kind, identifier=identifier):
-                return _unless(self._concerns(kind, identifier, path_name), operation, _FAILED)
+                return _result_if(self._concerns(kind, identifier, path_name), operation, _FAILED)
             case ops.ApplyChanges(changes=changes):
                 return self._applied(operation, changes)
         return self._of_partition(operation)
@@ -155,15 +155,15 @@ class Damage:
         match operation:
             case ops.ListObjects(object_type=kind, partition_id=partition_id):
                 hit = any(entry.object_type is kind for entry in self._in(partition_id))
-                return _unless(hit, operation, _FAILED)
+                return _result_if(hit, operation, _FAILED)
             case ops.LookupChanges(partition_id=partition_id, after=after, up_to=up_to):
                 hit = any(after < entry.number <= up_to for entry in self._in(partition_id))
-                return _unless(hit, operation, _FAILED)
+                return _result_if(hit, operation, _FAILED)
             case ops.MarkPartition(partition_id=partition_id):
                 for entry in self._in(partition_id):
-                    self.mend(entry)  # every entry of the partition gets a number: 0
+                    self.repair_number(entry)  # every entry of the partition gets a number: 0
         return operation, None
 
 
-def _unless(hit: bool, operation: Operation, result: Result) -> tuple[Operation | None, Result | None]:
+def _result_if(hit: bool, operation: Operation, result: Result) -> tuple[Operation | None, Result | None]:
     return (None, result) if hit else (operation, None)

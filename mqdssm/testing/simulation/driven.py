@@ -110,7 +110,7 @@ class DrivenServer(SimulatedServer):
         if machinery is not None:
             self._work(lambda: machinery.driver.take(event))
 
-    def say_so(self, action: Send) -> None:
+    def send_false_message(self, action: Send) -> None:
         """Send a message that the engine did not send, for a hostile server."""
         machinery = self._machinery
         if machinery is not None:
@@ -125,16 +125,16 @@ class DrivenServer(SimulatedServer):
             return
         try:
             first()
-            while self._turn(machinery):
+            while self._work_once(machinery):
                 pass
         except Crash:
             self.crash()
             return
         wait = machinery.driver.wait()
         if wait is not None:
-            self._wake("timers", max(wait / self._rate, _SOON_S), lambda: self._work(_nothing))
+            self._wake("timers", max(wait / self._rate, _SOON_S), lambda: self._work(_do_nothing))
 
-    def _turn(self, machinery: _Machinery) -> bool:
+    def _work_once(self, machinery: _Machinery) -> bool:
         """Let each part do one piece of work; return True if there was any."""
         received = machinery.driver.receive(machinery.inbox)
         stored = machinery.is_working and self._turn_store(machinery)
@@ -152,7 +152,7 @@ class DrivenServer(SimulatedServer):
 
     def _store_later(self, machinery: _Machinery, seconds: float) -> None:
         machinery.next_at = self._world.schedule.now + seconds
-        self._wake("store", seconds, lambda: self._work(_nothing))
+        self._wake("store", seconds, lambda: self._work(_do_nothing))
 
     def _turn_host(self) -> None:
         machinery = self._machinery
@@ -160,7 +160,7 @@ class DrivenServer(SimulatedServer):
             wait = machinery.host.turn()
             if wait is not None:
                 self._wake("host", max(wait, _SOON_S), self._turn_host)
-            self._work(_nothing)
+            self._work(_do_nothing)
 
     def _wake(self, part: str, seconds: float, action: Callable[[], None]) -> None:
         """Schedule a part's next turn in this life, unless an earlier turn is scheduled."""
@@ -190,14 +190,14 @@ class DrivenServer(SimulatedServer):
             if planned_crash is not None and planned_crash.cuts_off(count):
                 self.say(f"loses {len(actions) - count} actions")
                 raise Crash
-            yield self._seen(action)
+            yield self._check_action(action)
         self.check_timers()
 
-    def _seen(self, action: Action) -> Action:
+    def _check_action(self, action: Action) -> Action:
         """Check one action; return the action that the driver is to perform."""
         match action:
             case Perform():
-                self._see_operation()
+                self._begin_operation()
             case Send():
                 if self._world.trace is not None:
                     self.say(f"> {action.destination} {describe(action.message)}")
@@ -214,7 +214,7 @@ class DrivenServer(SimulatedServer):
                 self._world.noted(self, action)
         return action
 
-    def _see_operation(self) -> None:
+    def _begin_operation(self) -> None:
         machinery, faults = self._machinery, self.faults
         if machinery is None:
             return
@@ -266,5 +266,5 @@ class _WatchedEngine:
         return self._engine.status(now)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""

@@ -26,11 +26,11 @@ def speed_up_records() -> list[type]:
     }
     records = [record for record in classes if _is_plain_record(record)]
     for record in records:
-        _thaw(record)
+        _allow_assignment(record)
     return records
 
 
-def _thaw(record: type) -> None:
+def _allow_assignment(record: type) -> None:
     """Let `__init__` assign attributes."""
     if fields(record):
         type.__setattr__(record, "__init__", make_init(record, is_frozen=False))

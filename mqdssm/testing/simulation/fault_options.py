@@ -66,11 +66,11 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
         return NONE
     rng = SeededRandom("hardships", seed)
     options = FaultOptions(
-        full_every_s=_sometimes(rng, (30, 120)),
+        full_every_s=_draw_or_zero(rng, (30, 120)),
         full_max_s=rng.of((5, 60, 300)),
-        damaged_every_s=_sometimes(rng, (20, 90)),
+        damaged_every_s=_draw_or_zero(rng, (20, 90)),
         damaged_max_s=rng.of((10, 90, 400)),
-        jump_every_s=_sometimes(rng, (6, 40)),
+        jump_every_s=_draw_or_zero(rng, (6, 40)),
         jump_max_s=rng.of((3, 100, 10_000)),
         mixed=rng.one_in(4),
         windows=rng.of((300, 1000)) if rng.one_in(4) else 0,
@@ -102,6 +102,6 @@ def _with_hostile_server(fault_options: FaultOptions, rng: SeededRandom) -> Faul
     )
 
 
-def _sometimes(rng: SeededRandom, choices: tuple[int, ...]) -> int:
+def _draw_or_zero(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in two of three cases."""
     return rng.of(choices) if rng.one_in(3) else 0

@@ -87,7 +87,7 @@ def is_member(world: World, server: SimulatedServer) -> bool:
     return isinstance(service, int) and bool(service & (CONTROLLER | Service.BSC))
 
 
-def what_differs(world: World) -> str:
+def find_difference(world: World) -> str:
     """Return the first difference from a consistent enterprise; empty: there is none."""
     servers = members(world)
     for server in servers:
@@ -104,7 +104,7 @@ def what_differs(world: World) -> str:
     removed = _removed_site(world, servers)
     if removed:
         return removed
-    for differs in (_standing_differs, _contents_differ):  # reading all objects comes last
+    for differs in (_find_state_difference, _contents_differ):  # reading all objects comes last
         for partition in partitions:
             difference = differs(partition, servers)
             if difference:
@@ -128,7 +128,7 @@ def _removed_site(world: World, servers: list[SimulatedServer]) -> str:
     return ""
 
 
-def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
+def _find_state_difference(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """Return a difference in a partition's numbers or authority.
 
     Empty if there is none.
@@ -142,7 +142,7 @@ def _standing_differs(partition: PartitionLedger, servers: list[SimulatedServer]
         last = partition.entries[partition.last]
         if last.identifier != owner.settings.machine_id and partition_id != PEC_PARTITION_ID:
             return f"{owner.name} is its authority, but server {partition.giver} gave its numbers"
-    return _who_is_behind(partition, owner, servers)
+    return _find_server_behind(partition, owner, servers)
 
 
 def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
@@ -157,7 +157,7 @@ def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer])
         if ghosts:
             return f"{server.name} has {ghosts[0]} without a number"
     truth = copy_of(owner, partition_id)
-    differs = _vowed_differs if partition.loose else _ledger_differs
+    differs = _find_broken_promise if partition.loose else _ledger_differs
     difference = differs(partition, truth)
     if difference:
         return f"its authority {owner.name} {difference}"
@@ -171,7 +171,9 @@ def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer])
     return ""
 
 
-def _who_is_behind(partition: PartitionLedger, owner: SimulatedServer, servers: list[SimulatedServer]) -> str:
+def _find_server_behind(
+    partition: PartitionLedger, owner: SimulatedServer, servers: list[SimulatedServer]
+) -> str:
     last = partition.last if not partition.loose else copy_of(owner, partition.partition_id).highest
     # a replica below the purged number needs a full synchronization (decision R39)
     last = max(last, int(owner.persisted[partition.partition_id].purged))
@@ -202,7 +204,7 @@ def _ledger_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
     return ""
 
 
-def _vowed_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
+def _find_broken_promise(partition: PartitionLedger, copy: PartitionCopy) -> str:
     """Return a loss in a partition whose authority was lost (decision R70).
 
     The lost objects are some that its successor had.
@@ -300,7 +302,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-__all__ = ["PartitionCopy", "Properties", "copy_of", "is_member", "members", "what_differs"]
+__all__ = ["PartitionCopy", "Properties", "copy_of", "find_difference", "is_member", "members"]
 
 
 CONTAINER_MAX: Final = 1_000

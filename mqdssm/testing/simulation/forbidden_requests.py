@@ -44,10 +44,10 @@ class ForbiddenRequests:
             return
         server = self._clients.any_server()
         if server is not None:
-            self._trespass(server, self._world.ledger.partitions[PEC_PARTITION_ID])
+            self._send_forbidden(server, self._world.ledger.partitions[PEC_PARTITION_ID])
         self._world.schedule.after(self._rng.between(1, 2 * _PACE_MS) / 1000, self.run)
 
-    def _trespass(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
+    def _send_forbidden(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         ways: tuple[Callable[[SimulatedServer, PartitionLedger], None], ...] = (
             self._remove_site,
             self._add_controller,

@@ -125,7 +125,7 @@ class ForeignWriters:
             ClientRequest(change, server.index, server.life, now, status=NO_RESPONSE, told_at=now)
         )
 
-    def mend(self) -> None:
+    def synchronize_replicas(self) -> None:
         """Let the operator synchronize replicas that another program made different."""
         if not self._world.options.fault_options.foreign_every_s:
             return

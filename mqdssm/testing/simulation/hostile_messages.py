@@ -53,7 +53,7 @@ def header_of(site_id: Guid, sender: str, *numbers: msg.PartitionSeqNumbers) -> 
     return msg.ChangePropagationMessage(site_id=site_id, seq_number_header=header)
 
 
-def claim_story(
+def false_claims(
     site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
 ) -> tuple[msg.ReplicationMessage, ...]:
     """Return messages of a false story.
@@ -120,8 +120,8 @@ class HostileMessages:
             "requester_name": self._name,
             "psc_name": self._name,
             "bsc_name": self._name,
-            "is_sync0": self._truth,
-            "flush": self._truth,
+            "is_sync0": self._random_boolean,
+            "flush": self._random_boolean,
             "scope": lambda: rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)),
             "complete_sync0": lambda: rng.of(
                 (msg.CompleteSync0.NONE, msg.CompleteSync0.SOON, msg.CompleteSync0.NOW)
@@ -143,12 +143,12 @@ class HostileMessages:
         sender = self._sender
         if self._rng.one_in(8):
             number = self._number()
-            return claim_story(sender.settings.site_id, sender.name, self._partition.partition_id, number)
+            return false_claims(sender.settings.site_id, sender.name, self._partition.partition_id, number)
         kind = self._rng.of(KINDS)
         message = kind(**{field.name: self._fields[field.name]() for field in fields(kind)})
         return (self._as_our_own(message),)
 
-    def bend(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
+    def falsify(self, message: msg.ReplicationMessage) -> msg.ReplicationMessage:
         """Return a copy of a message with a false value in one of its fields."""
         partition_id = getattr(message, "partition_id", PEC_PARTITION_ID)
         partitions = self._world.ledger.partitions
@@ -166,13 +166,13 @@ class HostileMessages:
             values["requester_name"] = self._sender.name
         if isinstance(message, msg.ChangeRequestMessage):
             values["partition_id"] = message.directory_change.partition_id
-            if self._truth():
+            if self._random_boolean():
                 values["requester_name"] = self._sender.name
         return replace(message, **values) if values else message
 
     # -- single values
 
-    def _truth(self) -> bool:
+    def _random_boolean(self) -> bool:
         return self._rng.one_in(2)
 
     def _partition_id(self) -> Guid:
@@ -199,7 +199,9 @@ class HostileMessages:
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
         request_ids = list(self._world.book.requests)
-        return self._rng.of(request_ids) if request_ids and self._truth() else self._rng.below(1 << 20)
+        return (
+            self._rng.of(request_ids) if request_ids and self._random_boolean() else self._rng.below(1 << 20)
+        )
 
     # -- numbers and changes
 
@@ -246,7 +248,7 @@ class HostileMessages:
     def _subject(self) -> tuple[ObjectType, Guid, msg.Properties]:
         """Return type and identifier of any object, and false properties for it."""
         homes = [partition for partition in self._world.ledger.partitions.values() if partition.latest]
-        home = self._partition if self._partition.latest and self._truth() else self._rng.of(homes)
+        home = self._partition if self._partition.latest and self._random_boolean() else self._rng.of(homes)
         entry = self._rng.of(list(home.latest.values()))
         return entry.object_type, entry.identifier, self._other(entry)
 
@@ -260,7 +262,7 @@ class HostileMessages:
                 properties[Propid.E_PECNAME] = self._name()
             case ObjectType.MACHINE:
                 properties[Propid.QM_SERVICE] = self._rng.of(_ROLES)
-                if self._truth():
+                if self._random_boolean():
                     properties[Propid.QM_PATHNAME] = self._name()
             case ObjectType.QUEUE:
                 properties[Propid.Q_LABEL] = NOBODY
@@ -280,13 +282,13 @@ class HostileMessages:
             for controller in self._controllers()
             if controller.identifier != self._sender.machine_id
         ]
-        if servers and self._truth():
+        if servers and self._random_boolean():
             return self._about_server(self._rng.of(servers))
-        if sites and self._truth():
+        if sites and self._random_boolean():
             return self._about_site(self._rng.of(sites))
         named = enterprise.live(ObjectType.ENTERPRISE)  # none: a PEC took over before it had received it
         identifier = named[0].identifier if named else NULL_GUID
-        return self._asks(
+        return self._request_change(
             msg.Command.UPDATE, PEC_PARTITION_ID, identifier, ((Propid.E_PECNAME, self._name()),)
         )
 
@@ -307,7 +309,7 @@ class HostileMessages:
             ((Propid.QM_PATHNAME, self._name() or NOBODY),),
             msg.deletion_properties(ObjectType.MACHINE, msg.Scope.ENTERPRISE),
         )
-        return self._about(home, machine, self._rng.of(changes))
+        return self._change_of_entry(home, machine, self._rng.of(changes))
 
     def _about_site(self, site: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a site's PSC or its key, or the deletion of the site."""
@@ -316,16 +318,18 @@ class HostileMessages:
             ((Propid.S_PSC_SIGNPK, b"mine"),),
             msg.deletion_properties(ObjectType.SITE, msg.Scope.ENTERPRISE),
         )
-        return self._about(self._world.ledger.partitions[PEC_PARTITION_ID], site, self._rng.of(changes))
+        return self._change_of_entry(
+            self._world.ledger.partitions[PEC_PARTITION_ID], site, self._rng.of(changes)
+        )
 
-    def _about(
+    def _change_of_entry(
         self, home: PartitionLedger, entry: NumberedChange, properties: msg.Properties
     ) -> msg.DirectoryChange:
         is_end = properties[0][0] is Propid.D_SCOPE
         command = msg.Command.DELETE if is_end else msg.Command.UPDATE
-        return self._asks(command, home.partition_id, entry.identifier, properties)
+        return self._request_change(command, home.partition_id, entry.identifier, properties)
 
-    def _asks(
+    def _request_change(
         self, command: msg.Command, partition_id: Guid, identifier: Guid, properties: msg.Properties
     ) -> msg.DirectoryChange:
         return msg.DirectoryChange(

@@ -58,7 +58,7 @@ class HostileServer:
         for partition in self._registry.owned_by(server):
             partition.foul = partition.partition_id != PEC_PARTITION_ID
         world.hostile_server = server
-        world.bend = self._bend
+        world.falsify = self._falsify
         server.say("is hostile from now on")
         self._run(server)
 
@@ -66,11 +66,11 @@ class HostileServer:
         if server.retired:
             return
         if server.is_up:
-            self._lie(server)
+            self._send_false_message(server)
         pace = self._world.options.fault_options.lies_every_ms
         self._world.schedule.after(self._rng.between(1, 2 * pace) / 1000, lambda: self._run(server))
 
-    def _lie(self, server: SimulatedServer) -> None:
+    def _send_false_message(self, server: SimulatedServer) -> None:
         """Send a lie to a random server."""
         other_servers = [other for other in self._world.servers if other is not server and not other.retired]
         if self._lies is None or not other_servers:
@@ -88,15 +88,15 @@ class HostileServer:
             if self._world.trace is not None:
                 server.say(f"lies to {destination}: {message}")
             if isinstance(server, DrivenServer):
-                server.say_so(sent)
+                server.send_false_message(sent)
             else:
                 self._world.network.send(server, sent)
 
-    def _bend(self, action: Send) -> Send:
+    def _falsify(self, action: Send) -> Send:
         """Return a message of the engine, at random with a false field."""
         bent = self._world.options.fault_options.bent
         if self._lies is None or self._rng.below(PER_MILLE) >= bent:
             return action
-        message = self._lies.bend(action.message)
+        message = self._lies.falsify(action.message)
         self.counts[f"lie {type(message).__name__}"] += 1
         return replace(action, message=message)

@@ -132,7 +132,7 @@ class PartitionLedger:
             if entry.content is not None and (object_type is None or entry.object_type is object_type)
         ]
 
-    def loosen(self, last_known: int) -> None:
+    def record_loss(self, last_known: int) -> None:
         """Note the loss of the authority; its successor knows the changes up to a number."""
         if not self.loose:
             self.vowed = {

@@ -122,7 +122,7 @@ class Losses:
         }:
             return
         self._stop(server)
-        self._loosen(server, partitions, last_numbers)
+        self._record_loss(server, partitions, last_numbers)
         self._world.lose(server, copy)
         server.settings = replace(server.settings, restored=True)
         self._start(server)
@@ -142,7 +142,7 @@ class Losses:
         if not all(pec.reached(partition.partition_id) for partition in partitions if partition.last):
             return  # the PEC has received nothing yet: the server would become the PSC of a new site
         self._stop(server)
-        self._loosen(server, partitions, {})
+        self._record_loss(server, partitions, {})
         pec_name = pec.name
         server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
         self._world.lose(server)
@@ -150,7 +150,7 @@ class Losses:
         self._start(server)
         yield from self._until_owned(server, partitions)
 
-    def _loosen(
+    def _record_loss(
         self, server: SimulatedServer, partitions: list[PartitionLedger], last_numbers: dict[Guid, int]
     ) -> None:
         """Note the loss of partitions.
@@ -162,7 +162,7 @@ class Losses:
         ]
         for partition in partitions:
             reached = min(controller.reached(partition.partition_id) for controller in other_controllers)
-            partition.loosen(max(reached, last_numbers.get(partition.partition_id, 0)))
+            partition.record_loss(max(reached, last_numbers.get(partition.partition_id, 0)))
 
     def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
         """Wait until each partition has an authority, and record the remaining objects."""
@@ -262,9 +262,9 @@ class Losses:
         self._world.retire(owner)
         for partition in partitions:
             whole = heir.is_whole(partition.partition_id)
-            partition.loosen(heir.reached(partition.partition_id) if whole else 0)
+            partition.record_loss(heir.reached(partition.partition_id) if whole else 0)
         yield self._rng.below(120) * 1.0
-        heir = self._whole_heir(site_id, heir, partitions)
+        heir = self._choose_heir(site_id, heir, partitions)
         for partition in sorted(partitions, key=_enterprise_last):
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
@@ -273,7 +273,7 @@ class Losses:
         yield from self._remove_machine(owner)
         yield from self._remove_retired(partitions)
 
-    def _whole_heir(
+    def _choose_heir(
         self, site_id: Guid, heir: SimulatedServer, partitions: list[PartitionLedger]
     ) -> SimulatedServer:
         """Return an heir, or another one if it began a full synchronization meanwhile.
@@ -285,7 +285,7 @@ class Losses:
             return heir
         return self.furthest(site_id) or heir
 
-    def sites_that_are_back(self) -> list[PartitionLedger]:
+    def find_restored_sites(self) -> list[PartitionLedger]:
         """Return removed sites that exist again.
 
         Such a removal was lost with the authority.
@@ -299,11 +299,11 @@ class Losses:
             if partition.dead and partition.partition_id in live
         ]
 
-    def bring_back(self, site: PartitionLedger) -> Task:
+    def restart_controller(self, site: PartitionLedger) -> Task:
         """Restart the controller of a removed site, to remove the site again."""
         server = self._registry.owner(site.partition_id)
         site.dead = False
-        site.loosen(0)
+        site.record_loss(0)
         server.retired = False
         self._start(server)
         yield from self._until_owned(server, [site])
@@ -321,7 +321,7 @@ class Losses:
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [bsc for bsc in self._other_bscs(site_id) if self._knows(bsc, pec)]
+        return [bsc for bsc in self._other_bscs(site_id) if self._follows_pec(bsc, pec)]
 
     def _other_bscs(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers of a site, except its owner.
@@ -331,7 +331,7 @@ class Losses:
         owner = self._registry.owner(site_id)
         return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner]
 
-    def _knows(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
+    def _follows_pec(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""
         saved = server.persisted.get(PEC_PARTITION_ID)
         return saved is not None and self._world.find(saved.authority_name) is pec
@@ -344,7 +344,7 @@ class Losses:
         pec = self._world.pec
         saved = pec.persisted.get(PEC_PARTITION_ID)
         purged = 0 if saved is None else int(saved.purged)
-        return self._knows(server, pec) and server.reached(PEC_PARTITION_ID) >= purged
+        return self._follows_pec(server, pec) and server.reached(PEC_PARTITION_ID) >= purged
 
     def name_pec(self) -> None:
         """From now on, give servers the name of the current PEC.
@@ -376,7 +376,7 @@ class Losses:
         while not statuses or statuses[-1]:
             if heir.is_up:
                 number = self._clients.take_number()
-                self._world.when_answered(number, statuses.append)
+                self._world.on_answer_of(number, statuses.append)
                 heir.step(TakeOver(request=number, partition_id=partition_id))
             yield ANSWER_S
             if not statuses:
@@ -398,7 +398,7 @@ class Losses:
         source = max(whole, key=lambda server: server.reached(partition_id), default=None)
         if source is None or not heir.is_up or heir.is_whole(partition_id):
             return
-        self._world.ledger.partitions[partition_id].loosen(0)
+        self._world.ledger.partitions[partition_id].record_loss(0)
         number = self._clients.take_number()
         heir.step(NameAuthority(request=number, partition_id=partition_id, machine_name=source.name))
 

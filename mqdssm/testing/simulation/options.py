@@ -238,13 +238,13 @@ def _enterprise(rng: SeededRandom) -> tuple[int, ...]:
 
 def _network(rng: SeededRandom) -> NetworkFaults:
     return NetworkFaults(
-        lost=_sometimes(rng, (5, 50, 200)),
-        doubled=_sometimes(rng, (10, 100, 300)),
-        late=_sometimes(rng, (20, 200)),
+        lost=_draw_or_zero(rng, (5, 50, 200)),
+        doubled=_draw_or_zero(rng, (10, 100, 300)),
+        late=_draw_or_zero(rng, (20, 200)),
         late_max_s=rng.of((1, 8, 30, 300)),
-        refused=_sometimes(rng, (5, 50)),
-        unsigned=_sometimes(rng, (5, 50)),
-        cut_every_s=_sometimes(rng, (60, 200)),
+        refused=_draw_or_zero(rng, (5, 50)),
+        unsigned=_draw_or_zero(rng, (5, 50)),
+        cut_every_s=_draw_or_zero(rng, (60, 200)),
         cut_max_s=rng.of((10, 60, 400)),
         coded=rng.one_in(4),
     )
@@ -252,13 +252,13 @@ def _network(rng: SeededRandom) -> NetworkFaults:
 
 def _servers(rng: SeededRandom) -> ServerFaults:
     return ServerFaults(
-        crash_every_s=_sometimes(rng, (15, 40, 120)),
+        crash_every_s=_draw_or_zero(rng, (15, 40, 120)),
         down_max_s=rng.of((1, 20, 200)),
-        slow=_sometimes(rng, (50, 500, 1000)),
+        slow=_draw_or_zero(rng, (50, 500, 1000)),
         slow_max_ms=rng.of((5, 200, 4000)),
-        flaky=_sometimes(rng, (5, 50)),
-        skew_max_s=_sometimes(rng, (10, 4000)),
-        drift_max=_sometimes(rng, (1, 50)),
+        flaky=_draw_or_zero(rng, (5, 50)),
+        skew_max_s=_draw_or_zero(rng, (10, 4000)),
+        drift_max=_draw_or_zero(rng, (1, 50)),
     )
 
 
@@ -308,7 +308,7 @@ def _work(rng: SeededRandom, *, is_short: bool) -> Workload:
 
 def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
     """Draw the faults of later generations, with separate random numbers."""
-    return replace(faults, failing=_sometimes(SeededRandom("later faults", seed), (2, 10, 40)))
+    return replace(faults, failing=_draw_or_zero(SeededRandom("later faults", seed), (2, 10, 40)))
 
 
 def _later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
@@ -333,6 +333,6 @@ def _later_options(seed: int, work: Workload, generation: Generation, *, is_hone
     )
 
 
-def _sometimes(rng: SeededRandom, choices: tuple[int, ...]) -> int:
+def _draw_or_zero(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in half of the cases."""
     return rng.of(choices) if rng.one_in(2) else 0

@@ -115,7 +115,7 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
             self.counts.doubled += 1
             self._deliver(target, message)
         if message.signature and faults != NetworkFaults(coded=faults.coded):
-            self._intrude(target, message)
+            self._attack(target, message)
         return ()
 
     def _damaged(self, message: Message, target: str) -> Message | None:
@@ -131,7 +131,7 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
             return self.forger.changed(message)
         return message
 
-    def _intrude(self, target: str, message: Message) -> None:
+    def _attack(self, target: str, message: Message) -> None:
         self.forger.record(target, message)
         if self._happens(_FORGED):
             self._deliver(target, self.forger.forged(message))

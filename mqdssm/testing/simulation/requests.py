@@ -100,7 +100,7 @@ class RequestBook:
         self.requests[request.change.request] = request
         self._by_object.setdefault(_key(request.change), []).append(request)
 
-    def told(self, number: int, status: int, now: float) -> ClientRequest:
+    def record_answer(self, number: int, status: int, now: float) -> ClientRequest:
         """Record an answer, and check it.
 
         Raises:
@@ -114,11 +114,18 @@ class RequestBook:
         request.status, request.told_at = status, now
         if self._is_loose(request.change.partition_id):
             return request
-        if request.must_be_done and not any(request.fits(entry) for entry in self._about(request)):
+        if request.must_be_done and not any(
+            request.fits(entry) for entry in self._entries_of_request(request)
+        ):
             raise Violation(f"{request}: no authority has done it")
         if not request.may_be_done and request.change.properties:
             matching_entry = next(
-                (candidate for candidate in self._about(request) if self._is_only(request, candidate)), None
+                (
+                    candidate
+                    for candidate in self._entries_of_request(request)
+                    if self._is_only(request, candidate)
+                ),
+                None,
             )
             if matching_entry is not None:
                 raise Violation(f"{request}: but it was done: {matching_entry.number} {matching_entry}")
@@ -191,7 +198,7 @@ class RequestBook:
         by_path = self._by_object.get(entry.path.casefold(), []) if entry.path else []
         return [*self._by_object.get(entry.identifier, []), *by_path]
 
-    def _about(self, request: ClientRequest) -> Iterable[NumberedChange]:
+    def _entries_of_request(self, request: ClientRequest) -> Iterable[NumberedChange]:
         return (entry for entry in self._entries_of.get(_key(request.change), ()) if request.fits(entry))
 
     def _is_only(self, request: ClientRequest, entry: NumberedChange) -> bool:

@@ -12,7 +12,7 @@ from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
-from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, largest, members, what_differs
+from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, find_difference, largest, members
 from mqdssm.testing.simulation.forbidden_requests import ForbiddenRequests
 from mqdssm.testing.simulation.foreign_writers import ForeignWriters
 from mqdssm.testing.simulation.hostile_server import HostileServer
@@ -85,9 +85,9 @@ class Simulation:
         """Run all phases, and return the report."""
         violation = ""
         try:
-            self._found()
+            self._install_enterprise()
             self._live()
-            self._calm_down()
+            self._wait_for_consistency()
             self._prove_alive()
             self.world.book.check()
             self._check_answers()
@@ -100,7 +100,7 @@ class Simulation:
 
     # -- phases
 
-    def _found(self) -> None:
+    def _install_enterprise(self) -> None:
         """Install the enterprise; in one of four runs the faults begin first."""
         options = self.world.options
         if self._rng.one_in(4):
@@ -131,7 +131,7 @@ class Simulation:
             self._administrator.run()
         self._pass(float(options.work.duration_s))
 
-    def _calm_down(self) -> None:
+    def _wait_for_consistency(self) -> None:
         """End the faults, and wait until the enterprise is consistent."""
         self._clients.busy = False
         self._administrator.busy = False
@@ -157,13 +157,13 @@ class Simulation:
         difference = "?"
         while difference or self._administrator.running:
             self._pass(_LOOK_S)
-            difference = what_differs(self.world)
+            difference = find_difference(self.world)
             if difference:
-                self._foreign_writers.mend()
+                self._foreign_writers.synchronize_replicas()
             if self.world.schedule.now > limit:
                 raise Violation(f"not whole in time: {difference or 'the administrator is not done'}")
         self._pass(_LOOK_S)
-        difference = what_differs(self.world)
+        difference = find_difference(self.world)
         if difference:
             raise Violation(f"whole no more: {difference}")
 

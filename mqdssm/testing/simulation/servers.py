@@ -385,7 +385,7 @@ class SimulatedServer:
             self.crash()
             return None
         if faults.flaky and self._is_lost(operation):
-            self._later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
+            self._perform_later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
             return None
         if faults.failing and self._is_failing(operation):
             return Performed(token=token, result=self._fail(operation))
@@ -394,7 +394,7 @@ class SimulatedServer:
             return None
         result = self._performed(operation)
         if result is None:
-            self._later(_ROOM_MS, token, operation)
+            self._perform_later(_ROOM_MS, token, operation)
             return None
         return Performed(token=token, result=result)
 
@@ -426,7 +426,7 @@ class SimulatedServer:
         chance = self.faults.failing
         return chance > 0 and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < chance
 
-    def _later(self, milliseconds: int, token: int, operation: Operation) -> None:
+    def _perform_later(self, milliseconds: int, token: int, operation: Operation) -> None:
         life = self.life
 
         def again() -> None:
@@ -447,7 +447,7 @@ class SimulatedServer:
             if self.life == life:
                 result = self._performed(operation)
                 if result is None:
-                    self._later(_ROOM_MS, token, operation)
+                    self._perform_later(_ROOM_MS, token, operation)
                 else:
                     self._world.schedule.after(behind, lambda: tell(result))
 

@@ -107,7 +107,7 @@ class Services:
         outcome = server.write(write_operation(change.partition_id, _request(change, identifier), number))
         status = outcome.status if isinstance(outcome, ops.ObjectOutcome) else Hresult.MQ_ERROR
         if status not in TEMPORARY_STATUSES and status != Hresult.MQ_OK:
-            world.book.told(change.request, int(status), world.schedule.now)
+            world.book.record_answer(change.request, int(status), world.schedule.now)
             return
         self.written += status == Hresult.MQ_OK
         if world.is_faulty and world.options.servers.crash_every_s and self._rng.one_in(_STOPS):

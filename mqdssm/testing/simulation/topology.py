@@ -138,15 +138,13 @@ class Administrator:
             site_id for site_id in self._registry.open_sites() if site_id != self._world.pec.settings.site_id
         ]
         every = [*sites, self._world.pec.settings.site_id]
-        choices = [*self._comings_and_goings(sites, every), *self._successions(sites, every)]
+        choices = [*self._site_tasks(sites, every), *self._successions(sites, every)]
         if not choices:
             return None
         chosen = self._rng.of(choices)()
         return chosen if all(map(chosen.bears, self._under_way)) else None
 
-    def _comings_and_goings(
-        self, sites: list[Guid], every: list[Guid]
-    ) -> Iterator[Callable[[], AdministratorTask]]:
+    def _site_tasks(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], AdministratorTask]]:
         work, registry, rng = self._world.options.work, self._registry, self._rng
         small = len(self._world.servers) < _SERVERS_MAX
         if work.sites_come and small and len(every) < _SITES_MAX:
@@ -220,9 +218,9 @@ class Administrator:
         heir = self._registry.owner(site_id)
         yield from self._create_machine(heir, Service.PSC, at=heir)
         yield from self._name_controller(site_id, heir)
-        for site in self._losses.sites_that_are_back():
+        for site in self._losses.find_restored_sites():
             self._say("a site is back, and is removed again")
-            yield from self._losses.bring_back(site)
+            yield from self._losses.restart_controller(site)
             yield from self.remove_site(site.partition_id)
 
     # -- first server
@@ -353,9 +351,9 @@ class Administrator:
                 return
             properties: Properties = ((Propid.QM_SERVICE, int(Service.PSC)),)
             yield from self._update(ObjectType.MACHINE, site_id, heir.settings.machine_id, properties)
-        yield from self._until_known(site_id, heir)
+        yield from self._wait_for_controller(site_id, heir)
 
-    def _until_known(self, site_id: Guid, heir: SimulatedServer) -> Task:
+    def _wait_for_controller(self, site_id: Guid, heir: SimulatedServer) -> Task:
         """Wait until the site's object names its controller."""
         while not self._registry.site_names(site_id, heir):
             yield PAUSE_S
@@ -366,7 +364,7 @@ class Administrator:
         The PEC would not accept it.
         """
         while not self._registry.site_names(site_id, heir):
-            properties: Properties = ((Propid.S_PSC, self._spelt(heir.name)),)
+            properties: Properties = ((Propid.S_PSC, self._any_case(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
@@ -391,7 +389,7 @@ class Administrator:
                 return
             if not self._losses.has_followed(heir):
                 return
-            properties: Properties = ((Propid.E_PECNAME, self._spelt(heir.name)),)
+            properties: Properties = ((Propid.E_PECNAME, self._any_case(heir.name)),)
             status = yield from self._update(
                 ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
             )
@@ -427,7 +425,12 @@ class Administrator:
     def _create_site(self, site_id: Guid, psc_name: str, *, at: SimulatedServer | None = None) -> Task:
         name = f"site {self._sites}"
         yield from self._create(
-            ObjectType.SITE, PEC_PARTITION_ID, site_id, name, ((Propid.S_PSC, self._spelt(psc_name)),), at=at
+            ObjectType.SITE,
+            PEC_PARTITION_ID,
+            site_id,
+            name,
+            ((Propid.S_PSC, self._any_case(psc_name)),),
+            at=at,
         )
 
     def _create_machine(
@@ -526,7 +529,7 @@ class Administrator:
         self._names += 1
         return f"Srv{self._names}"
 
-    def _spelt(self, name: str) -> str:
+    def _any_case(self, name: str) -> str:
         """Return a machine name, sometimes in capitals."""
         return name.upper() if self._rng.one_in(4) else name
 

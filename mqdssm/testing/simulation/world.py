@@ -68,7 +68,7 @@ class Backup:
     torn: Mapping[Guid, Given]
 
 
-def _unbent(action: Send) -> Send:
+def _unchanged(action: Send) -> Send:
     return action
 
 
@@ -84,7 +84,7 @@ class World:
     Attributes:
         headers: time of a server's last announcement to a machine, by its index and the machine's name.
         hostile_server: the server that is hostile; None: there is none, or not yet.
-        bend: replaces a message of its engine.
+        falsify: replaces a message of its engine.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class World:
         self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
         self.hostile_server: SimulatedServer | None = None
-        self.bend: Callable[[Send], Send] = _unbent
+        self.falsify: Callable[[Send], Send] = _unchanged
         self.network: SimulatedNetwork | QueueManagers
         if options.directories:
-            self.network = QueueManagers(self.schedule, options.seed, self._known, self.trace)
+            self.network = QueueManagers(self.schedule, options.seed, self._find_server, self.trace)
         else:
             rng = SeededRandom("network", options.seed)
             self.network = SimulatedNetwork(self.schedule, rng, NetworkFaults(), self.find, self.trace)
@@ -163,7 +163,7 @@ class World:
     def _is_hostile_name(self, name: str) -> bool:
         return self.hostile_server is not None and name.casefold() == self.hostile_server.name.casefold()
 
-    def _known(self, identifier: Guid) -> tuple[int, str, Role] | None:
+    def _find_server(self, identifier: Guid) -> tuple[int, str, Role] | None:
         """Return index, name and role of the server with a machine identifier.
 
         None if there is none.
@@ -267,7 +267,7 @@ class World:
         Returns the message as it was sent, perhaps falsified.
         """
         if self.is_foul(server):
-            action = self.bend(action) if server is self.hostile_server else action
+            action = self.falsify(action) if server is self.hostile_server else action
         elif not self._is_led_on(server, action):
             self._listener.sent(server, action)
         if is_header(action.message):
@@ -289,7 +289,7 @@ class World:
         if self.trace is not None:
             self.trace(f"{server.name}: answers {describe(reply)}")
         if reply.request in self.book.requests and not self.is_foul(server):
-            self.book.told(reply.request, reply.status, self.schedule.now)
+            self.book.record_answer(reply.request, reply.status, self.schedule.now)
         waiter = self._waiters.pop(reply.request, None)
         if waiter is not None:
             waiter(reply.status)
@@ -311,7 +311,7 @@ class World:
 
     # -- for clients and administrators
 
-    def when_answered(self, request: int, waiter: Callable[[int], None]) -> None:
+    def on_answer_of(self, request: int, waiter: Callable[[int], None]) -> None:
         """Register a call-back for the status of a request."""
         self._waiters[request] = waiter
 

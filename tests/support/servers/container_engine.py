@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from mqdssm.testing.engine import asked_patiently, has_ended, why_no_engine
+from mqdssm.testing.engine import has_ended, retry_request, why_no_engine
 from support.project.source_tree import ROOT
 
 END_WAIT_S: Final = 300
@@ -73,7 +73,7 @@ def wait_for_end(container: Any, seconds: float = END_WAIT_S) -> tuple[int, str]
 
 def read_log(container: Any) -> str:
     """Return what a container printed so far, both streams."""
-    return str(asked_patiently(container.logs).decode(errors="replace"))
+    return str(retry_request(container.logs).decode(errors="replace"))
 
 
 def wait_for_words(container: Any, words: str, seconds: float = 60) -> None:
