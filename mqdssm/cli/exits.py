@@ -66,7 +66,16 @@ PIPE_CLOSED: Final = 141
 """Exit code after SIGPIPE, as in shells: the reader of the output has closed it."""
 
 
-_ARGUMENTS: Final = (*LOG_IN_NAMES, "forest", "catalog", "read_only", "password_file", "recursive", "limit")
+_ARGUMENTS: Final = (
+    *LOG_IN_NAMES,
+    "forest",
+    "catalog",
+    "read_only",
+    "password_file",
+    "recursive",
+    "limit",
+    "listen",
+)
 OPTION_OF_ARGUMENT: Final = {
     **{name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS},
     "password": "--password-file",

@@ -104,6 +104,7 @@ class TcpNetwork:
             messages are refused, with NackQueueExceedQuota (decision T49).
         settings: limits and times.
         clock: seconds since 1970.
+        address_setting: words for the argument or setting with the address, for errors.
 
     Attributes:
         counts: what was dropped, closed or refused.
@@ -118,8 +119,10 @@ class TcpNetwork:
         store: MessageStore | None = None,
         settings: TcpSettings = TCP_DEFAULTS,
         clock: Callable[[], float] = time.time,
+        address_setting: str = "listen=",
     ) -> None:
         self._store = store
+        self._address_setting = address_setting
         self.counts: Final = EventCounts()
         self._listen, self._numbers_file, self._resolver = listen, numbers, resolver
         self._settings, self._clock = settings, clock
@@ -231,8 +234,7 @@ class TcpNetwork:
             host, port = self.address
             reason = getattr(error, "strerror", None) or error
             raise TransportError(
-                f"cannot listen on {host}:{port}: {reason}: name another address (--listen, or listen in "
-                "server.toml)"
+                f"cannot listen on {host}:{port}: {reason}: give another address ({self._address_setting})"
             ) from error
         except BaseException:
             queue_manager.close()

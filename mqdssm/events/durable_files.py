@@ -203,7 +203,7 @@ class LockedDocument(Generic[T]):
         self._format = f"mqdssm {title}"
         with contextlib.ExitStack() as stack:
             try:
-                lock_message = f"{file}: another {owner} has this file: name another one"
+                lock_message = f"{file}: another {owner} has this file: give each process a folder of its own"
                 stack.enter_context(
                     locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
                 )

@@ -68,6 +68,8 @@ TIMER_S_MAX: Final = 2_000_000.0
 """Largest value in `[timers]`, 23 days: waiting calls of systems take milliseconds in 31 bits."""
 FLUSH_S: Final = 1.0
 """Seconds for which a stopping server waits for acknowledgements; what is lost is propagated again."""
+_NAME_SIGNS: Final = "-_.!@#$%^&'(){}~"  # what Active Directory lets a computer's DNS or NetBIOS name have
+_NAME_CHARS_MAX: Final = 256
 CONFIG_BYTES_MAX: Final = 1 << 20
 """Longest configuration file: some thousand hosts."""
 
@@ -83,9 +85,21 @@ def _check_listened(text: str) -> str:
 
 
 def _check_name(text: str) -> str:
-    if not text.strip() or "\\" in text or len(text) > 256:
-        raise ValueError(f"{text!r} is no name of a machine")
-    return _check_characters(text)
+    """Refuse what is no computer name in Active Directory, DNS or NetBIOS."""
+    wrong = sorted({character for character in text if not _is_of_machine_name(character)})
+    if wrong:
+        characters = " ".join(map(repr, wrong[:5]))
+        raise ValueError(
+            f"{text!r} is no name of a machine, because of {characters}: "
+            f"letters, digits and {_NAME_SIGNS} are allowed"
+        )
+    if not 1 <= len(text) <= _NAME_CHARS_MAX:
+        raise ValueError(f"{text!r} is no name of a machine: it has 1 to {_NAME_CHARS_MAX} characters")
+    return text
+
+
+def _is_of_machine_name(character: str) -> bool:
+    return character.isalnum() or category(character) in {"Mn", "Mc"} or character in _NAME_SIGNS
 
 
 def _check_optional_name(text: str) -> str:

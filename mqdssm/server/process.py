@@ -180,6 +180,7 @@ class ServerProcess:
             hosts.resolver,
             settings=self.config.tcp_settings(),
             store=messages,
+            address_setting="listen in server.toml",
         )
 
     def _folder_problems(self, messages: str, network: TcpNetwork) -> FolderProblems:

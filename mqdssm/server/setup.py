@@ -1,7 +1,8 @@
 """Making the folder of a directory server: its key and its configuration."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -318,6 +319,26 @@ def write_folder(path: Path, config: ServerConfig) -> Path:
     return _write_config(folder, config)
 
 
+_OFF_HEAD: Final = (
+    "# Off by default: remove the first # of each line of a table, and start the server again.\n"
+)
+_OFF: Final[Mapping[str, str]] = {
+    "metrics": """#[metrics]  # status page, metrics for Prometheus and health, without log-in
+#address = "127.0.0.1:9464"
+""",
+    "discovery": """#[discovery]  # answers machines that look for a directory server, on UDP
+#listen = ["0.0.0.0:1801"]
+""",
+    "notification": """#[notification]
+#send = true  # notifies the owners of changed objects; one server of the enterprise is enough
+#receive = true  # receives notifications about objects of the server's own machine
+""",
+}
+"""Tables of server.toml that are off by default, as comments."""
+
+
 def _write_config(folder: DirectoryServerFolder, config: ServerConfig) -> Path:
-    write_atomically(folder.config, [config.to_toml()])
+    text = config.to_toml()
+    off = [lines for table, lines in _OFF.items() if f"\n[{table}]" not in f"\n{text}"]
+    write_atomically(folder.config, [text, "\n", "\n".join((_OFF_HEAD, *off)) if off else ""])
     return folder.config

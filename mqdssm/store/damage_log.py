@@ -4,6 +4,8 @@ import logging
 from time import monotonic
 from typing import Final
 
+from mqdssm.engines.replication.plain_words import plain_words
+
 log: Final = logging.getLogger(__name__)
 
 REPEATED_AFTER_S: Final = 600.0
@@ -31,5 +33,5 @@ class DamageLog:
         if damage in self._logged or len(self._logged) >= DAMAGES_MAX:
             return
         self._logged[damage] = now
-        name = type(operation).__name__
-        log.error("%s cannot be done, and is tried again later: mend the entry: %s", name, damage)
+        words = plain_words(operation)
+        log.error("%s cannot be done, and is tried again later: mend the entry: %s", words, damage)

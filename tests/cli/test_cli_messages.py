@@ -92,7 +92,14 @@ def test_commands_wait_for_each_others_folder(alone, tmp_path):
     state.mkdir()
     with locked(state / "send.lock", wait_s=0, message=""):
         assert "another command uses this folder" in alone.error(*command, "--wait", "0.2", code=6)
-    with receiving("--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "received")):
+    with receiving("--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "received")) as process:
+        assert "listening on" in process.stderr.readline()
+        second = ("receive", "orders", "--listen", f"127.0.0.1:{free_port()}")
+        words = alone.error(*second, "--state", str(tmp_path / "received"), code=6)
+        assert "another command uses this folder, in another process" in words
+        assert "give this one an own folder with --state DIR" in words
+        taken = ("receive", "orders", "--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "own"))
+        assert "give another address (--listen)" in alone.error(*taken, code=6)
         sending = [subprocess.Popen([*MQDSSM, *command], stdout=subprocess.DEVNULL) for _ in range(2)]
         assert [process.wait(30) for process in sending] == [0, 0]
 

@@ -20,6 +20,7 @@ REASONS = {
     "mqdssm/testing/simulation/fast_records.py": "changes all loaded classes: for a command that runs alone",
     "mqdssm/testing/simulation/schedule.py": "simulated time: every part of the simulation imports it",
     "mqdssm/engines/replication/jobs.py": "handlers as generators, which all modules of the engine import",
+    "mqdssm/engines/replication/plain_words.py": "one table for notes of the engine, and for logs of stores",
     "mqdssm/testing/openldap_snapshot.py": "loaded only for a test that undoes its changes",
     "mqdssm/testing/server_files.py": "folders of both kinds of private servers",
     "mqdssm/drivers/peer_recognition.py": "limits what strangers cause, apart from the drivers of sessions",

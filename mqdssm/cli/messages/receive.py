@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.endpoints import endpoint
-from mqdssm.cli.messages.send import LISTEN, Port, default_folder
+from mqdssm.cli.messages.send import LISTEN, Port, default_folder, lock_folder
 from mqdssm.cli.run import CommandRun, command_app
 from mqdssm.cli.watch.ending import ending
 from mqdssm.model.packets import SESSION_PORT
@@ -59,7 +59,7 @@ def receive(
     address = endpoint("--listen", listen, SESSION_PORT, any_port=True)
     folder = state or default_folder("receive")
     manager = QueueManager(folder, listen=address, port=port, queues=(queue,))
-    with ending() as end, manager:
+    with ending() as end, lock_folder(folder, 0), manager:
         private_queue = manager.open(queue)
         end.stops(private_queue.close)
         run.output.note(f"listening on {manager.listens_on or address}: Ctrl-C ends it")

@@ -114,7 +114,7 @@ def send(
     address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
     folder = (state or default_folder("send")) if recoverable else None
     manager = QueueManager(folder, listen=address, port=port, settings=_settings(wait))
-    with _lock_folder(folder, wait), manager:
+    with lock_folder(folder, wait), manager:
         sent = manager.send(
             format_name,
             content,
@@ -139,7 +139,7 @@ def default_folder(command: str) -> Path:
 
 
 @contextmanager
-def _lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
+def lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
     """Wait until no other command uses a folder, and keep it for this one.
 
     Raises:
@@ -153,7 +153,10 @@ def _lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
         return
     with folder_errors(f"the folder {folder} cannot be made"):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    message = f"{folder}: another command uses this folder: wait for it, or name another one with --state"
+    message = (
+        f"{folder}: another command uses this folder, in another process: wait for its end, or give this one "
+        "an own folder with --state DIR"
+    )
     with locked(folder / "send.lock", wait_s=wait_s, message=message):
         yield
 

@@ -24,6 +24,7 @@ from mqdssm.engines.replication import (
 )
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.jobs import Job
+from mqdssm.engines.replication.plain_words import plain_words
 from mqdssm.engines.replication.state import FINISH_S, Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
@@ -46,7 +47,7 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
         event: the event that was being handled.
         reason: the reason of the failure.
     """
-    server.note("given up: the directory is damaged", f"{type(event).__name__}: {reason}")
+    server.note("given up: the directory is damaged", f"{plain_words(event)}: {reason}")
     if isinstance(event, Started):
         server.start_timer(Timer(TimerPurpose.START), AGAIN_S)
         return

@@ -33,6 +33,7 @@ from mqdssm.engines.replication import (
 )
 from mqdssm.engines.replication.jobs import Job
 from mqdssm.engines.replication.operations import Failed, Result
+from mqdssm.engines.replication.plain_words import plain_words
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.state import ReplicaState, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
@@ -198,7 +199,7 @@ class ReplicationEngine:
         elif isinstance(event, do.ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:
-            self._server.note("dropped: too much is waiting", type(event).__name__)
+            self._server.note("dropped: too much is waiting", plain_words(event))
 
     def _begin(self, event: do.Event) -> None:
         if not self._has_started and not (isinstance(event, do.Started) or event == _START):

@@ -19,6 +19,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
+from mqdssm.engines.replication.plain_words import plain_words
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.closing import Closeable
@@ -169,7 +170,7 @@ class LdapStore(Closeable):
             full = FULL.get(type(operation))
             if full is None or not is_full(error.ldap_code, error.server_text, error.dn):
                 raise
-            log.warning("%s: %s", type(operation).__name__, error)
+            log.warning("%s failed: %s", plain_words(operation), error)
             return full
 
     def _check_open(self) -> None:

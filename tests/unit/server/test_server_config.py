@@ -154,7 +154,7 @@ def test_names_without_control_characters(tmp_path, name, text):
     values = read(tmp_path, MINIMAL).server.model_dump()
     if name == "psc_name":
         values["role"] = Role.BSC
-    assert ServerSection(**values | {name: "Ä \u2028b"})
+    assert ServerSection(**values | {name: "Ä \u2028b" if name in {"site", "enterprise"} else "Äb"})
     with pytest.raises(ValidationError, match=rf"(?s){name}.*(is no name|valid string)"):
         ServerSection(**values | {name: text})
 
@@ -177,3 +177,34 @@ def test_a_file_that_is_missing_or_too_long(tmp_path):
         ServerConfig.read(tmp_path / "no.toml")
     with pytest.raises(ConfigError, match="is longer than 1048576 octets"):
         read(tmp_path, "#" * (1 << 20 | 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["web 01", "web/01", "web\\01", "web\x0001", "web\u20281", "", " ", "a:b", "x" * 257]
+)
+def test_what_is_no_name_of_a_machine(name):
+    with pytest.raises(ValidationError, match="is no name of a machine"):
+        section(name)
+
+
+def test_a_refused_name_says_what_is_allowed():
+    with pytest.raises(ValidationError, match=r"because of '/': letters, digits and -_\..* are allowed"):
+        section("web/01")
+
+
+@pytest.mark.parametrize(
+    "name", ["WEB_01", "2024-01", "zürich", "psc01.contoso.com", "SQL$(1)", "東京01", "x" * 256]
+)
+def test_names_of_machines(name):
+    assert section(name).machine_name == name
+
+
+def section(machine_name: str) -> ServerSection:
+    return ServerSection(
+        machine_name=machine_name,
+        machine_id=UUID(MACHINE),
+        role=Role.PEC,
+        site="Oslo",
+        site_id=UUID(MACHINE),
+        pec_name=machine_name,
+    )

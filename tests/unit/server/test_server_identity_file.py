@@ -58,9 +58,9 @@ def test_only_the_lines_of_the_identity_change(tmp_path):
     assert write_identity(file, section(Role.PEC, "PSC01"))
     assert ServerConfig.read(file).server == section(Role.PEC, "PSC01")
     assert "psc_name" not in file.read_text()
-    assert write_identity(file, section(Role.PEC, 'Psc "2"', machine_name='Psc "2"'))
-    assert ServerConfig.read(file).server.machine_name == 'Psc "2"'
-    assert not write_identity(file, section(Role.PEC, 'Psc "2"', machine_name='Psc "2"'))
+    assert write_identity(file, section(Role.PEC, "Psc-'2'", machine_name="Psc-'2'"))
+    assert ServerConfig.read(file).server.machine_name == "Psc-'2'"
+    assert not write_identity(file, section(Role.PEC, "Psc-'2'", machine_name="Psc-'2'"))
     assert "# in rack 7" in file.read_text()
 
 

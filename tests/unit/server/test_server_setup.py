@@ -1,6 +1,7 @@
 """Making the folder of a further directory server, admitted by one that works."""
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -131,7 +132,7 @@ def test_a_state_that_was_not_sent_is_no_change(tmp_path):
 
 @LOST
 def test_the_key_stays_after_a_lost_reply_and_the_same_command_goes_on(pec, path, tmp_path, answer, request):
-    name, site = f"PSC-{request.node.callspec.id}", f"site {request.node.callspec.id}"
+    name, site = f"PSC-{request.node.callspec.id}".replace(" ", "-"), f"site {request.node.callspec.id}"
     folder, values = tmp_path / "psc", {"machine_name": name, "site": site}
     with scripted_server(tmp_path / "s", answer) as requests, pytest.raises(OutcomeUnknown, match="repeat"):
         add(tmp_path / "s", folder, **values)
@@ -300,3 +301,17 @@ def test_a_site_without_a_psc_gets_the_one_that_is_admitted(pec, path, tmp_path)
     assert config.server.site_id == site[Propid.S_SITEID].uuid != sent.site_id
     with pytest.raises(GenericDirectoryError, match="exists already"):
         add(path, tmp_path / "other", site="Lima", machine_name="PSC8")
+
+
+def test_what_is_off_by_default_stands_in_the_file_as_comments(path, tmp_path):
+    """Without the comments' first signs the tables are settings."""
+    file = add(path, tmp_path / "psc", site="Kyoto", machine_name="PSC17")
+    text = file.read_text()
+    assert ServerConfig.read(file).metrics.address is None
+    for table in ("metrics", "discovery", "notification"):
+        assert f"\n#[{table}]" in text
+    file.write_text(re.sub(r"^#(?=\S)", "", text, flags=re.MULTILINE))
+    config = ServerConfig.read(file)
+    assert config.metrics.address == "127.0.0.1:9464"
+    assert config.discovery.listen
+    assert (config.notification.send, config.notification.receive) == (True, True)
