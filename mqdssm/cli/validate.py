@@ -269,7 +269,7 @@ def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
             check_page(report)
         if rules is None:
             return RuleFile(RULES, ())
-        from mqdssm.pipeline.validate.rules.own import load
+        from mqdssm.pipeline.validate.rules.own_rules import load
 
         return load(rules, RULES)
 

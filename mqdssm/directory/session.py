@@ -38,7 +38,7 @@ from mqdssm.directory.searching import SEARCH_TIME_LIMIT_S, PagedSearch, Search
 from mqdssm.directory.server_info import ServerInfo
 from mqdssm.directory.write_operations import WriteOperations, name_of
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.dn import DN
 
 WHO_AM_I_OID: Final = "1.3.6.1.4.1.4203.1.11.3"

@@ -17,7 +17,7 @@ from mqdssm.drivers.store_thread import RETRY_FIRST_S, StoreThread
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.replication.engine import ReplicationEngine
 from mqdssm.engines.replication.settings import Settings
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.guid import Guid
 from mqdssm.store.performer import Store
 

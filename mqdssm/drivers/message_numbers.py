@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.events.durable_files import LockedDocument
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 
 log: Final = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import LockedDocument
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 
 LEAD_S: Final = 2
 """Seconds that a date is written ahead: so long a sender may not be heard behind a crash.

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from uuid import UUID
 
 from mqdssm.drivers.threads import EventCounts
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.owned import (
     OwnedQueue,
     OwnedQueueManager,

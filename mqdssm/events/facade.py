@@ -26,7 +26,7 @@ from mqdssm.events.iterators import Handle, Iterators
 from mqdssm.events.pages import SearchPage, read_page
 from mqdssm.events.queue_creation import QueueCreation, can_send_ahead
 from mqdssm.model.base import DirectoryObject
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.expressions import Condition

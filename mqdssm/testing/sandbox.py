@@ -30,7 +30,7 @@ from mqdssm.testing.openldap_start import (
     failure,
     require_free,
 )
-from mqdssm.testing.supervised import SUPERVISOR
+from mqdssm.testing.supervised_server import SUPERVISOR
 
 STOP_WAIT_S: Final = 15.0  # more than the supervisor waits for slapd
 START_ATTEMPTS: Final = 5

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 from mqdssm.errors import ConfigError
 from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, failure, require_free
 from mqdssm.testing.server_files import ServerFiles
-from mqdssm.testing.supervised import ServerState, SupervisedServer
+from mqdssm.testing.supervised_server import ServerState, SupervisedServer
 
 START_ATTEMPTS: Final = 5  # another process may take an address between the check and the start
 

@@ -26,7 +26,7 @@ field.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from mqdssm.wire import walk
+from mqdssm.wire import structure_reader
 from mqdssm.wire.codecs import finish
 from mqdssm.wire.fields import Bytes, Declared, Text16, label
 from mqdssm.wire.plan import Branch, LayoutPlan, Step, each_field, flatten_fields, make_plan
@@ -91,7 +91,7 @@ class Layout(Generic[T]):
             return self._read(data, offset, end)
         except ValueError:
             pass  # the interpreted form explains it
-        walk.read(self, data, offset, end)
+        structure_reader.read(self, data, offset, end)
         raise AssertionError(f"{self!r}: compiled and interpreted form disagree")
 
     def encode(self, structure: T) -> bytes:

@@ -36,7 +36,7 @@ from mqdssm.wire.fields import (
 )
 from mqdssm.wire.layout import Layout
 from mqdssm.wire.plan import FieldRun, fixed, size_of
-from mqdssm.wire.walk import StructureReader
+from mqdssm.wire.structure_reader import StructureReader
 
 SEQUENCE_SUFFIX: Final = "_SEQNUM"
 """Suffix of the names of properties whose bytes are a sequence number ([MS-MQMQ] 2.3.1.17 and others)."""

@@ -154,7 +154,7 @@ class _Writer(PlanVisitor):
         """Return small numbers as text, and bind any other value."""
         return str(value) if type(value) is int else self.bind("constant", value)
 
-    def there(self, branch: Branch) -> str:
+    def presence_condition(self, branch: Branch) -> str:
         """Return the condition under which the field of a `when` is present."""
         name = branch.when.name
         if branch.when.left:
@@ -350,7 +350,7 @@ class _ReadWriter(_Writer):
         self.steps(branch.steps)
         names = tuple(branch_names(branch.steps))
         if branch.when.there and name in names:
-            self.refuse_if(f"not ({self.there(branch)})")
+            self.refuse_if(f"not ({self.presence_condition(branch)})")
         self.depth -= 1
         if names:
             self.line("else:")
@@ -525,7 +525,7 @@ class _WriteWriter(_Writer):
         self.line(f"parts.append(b_{step.name})")
 
     def branch(self, branch: Branch) -> None:
-        condition = self.there(branch)
+        condition = self.presence_condition(branch)
         self.line(f"if {condition}:" if branch.when.there else f"if not ({condition}):")
         self.depth += 1
         self.steps(branch.steps)

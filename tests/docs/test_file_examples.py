@@ -20,7 +20,7 @@ from mqdssm.pipeline.mqis.mapping import load_mapping
 from mqdssm.pipeline.sync import load_declaration
 from mqdssm.pipeline.validate.nightly.run import load_acceptance
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.own import load as load_rules
+from mqdssm.pipeline.validate.rules.own_rules import load as load_rules
 from mqdssm.server.config import MetricsSection, ServerConfig, encoded_keys
 
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -7,7 +7,7 @@ import pytest
 from mqdssm.drivers import authentication
 from mqdssm.drivers.authentication import Distrust
 from mqdssm.drivers.replays import ReplayDetector
-from mqdssm.testing.simulation.driven import DrivenServer
+from mqdssm.testing.simulation.driven_server import DrivenServer
 from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.run import Simulation, simulate
 

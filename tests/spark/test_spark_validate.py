@@ -35,7 +35,7 @@ from mqdssm.pipeline.validate import finding_files, findings
 from mqdssm.pipeline.validate.findings import Findings
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.functions import checked_sql
-from mqdssm.pipeline.validate.rules.own import load
+from mqdssm.pipeline.validate.rules.own_rules import load
 from mqdssm.pipeline.validate.rules.rule import (
     Finding,
     GraphRule,

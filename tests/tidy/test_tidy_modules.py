@@ -25,7 +25,7 @@ REASONS = {
     "mqdssm/testing/server_files.py": "folders of both kinds of private servers",
     "mqdssm/drivers/peer_recognition.py": "limits what strangers cause, apart from the drivers of sessions",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
-    "mqdssm/model/closing.py": "base of sessions, watches and files of all layers",
+    "mqdssm/model/closeable.py": "base of sessions, watches and files of all layers",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",
     "mqdssm/model/suggestions.py": "one wording of hints, for all layers",
     "mqdssm/model/notice.py": "a light import: whoever sets a call-back needs no messages of the wire",

@@ -18,7 +18,7 @@ CITING_LAYERS = ("mqdssm/events", "mqdssm/tables", "mqdssm/wire")
 MACHINERY = frozenset(
     {
         *(f"mqdssm/wire/{module}.py" for module in ("codecs", "fields", "layout")),
-        *(f"mqdssm/wire/{module}.py" for module in ("plan", "source", "walk")),
+        *(f"mqdssm/wire/{module}.py" for module in ("plan", "source", "structure_reader")),
         *(f"mqdssm/tables/{module}.py" for module in ("ldif", "row")),
         "mqdssm/events/durable_files.py",
         "mqdssm/events/input_files.py",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.applying import Migrated
     from mqdssm.pipeline.validate.run import Validation
     from mqdssm.samples.generate import WrittenSample
-    from mqdssm.samples.migrated import PlantedOutcomes
     from mqdssm.samples.plan import EnterprisePlan
+    from mqdssm.samples.planted_outcomes import PlantedOutcomes
     from mqdssm.testing.openldap import OpenLdapServer
 
 PLAN: Final = "plan"
@@ -143,7 +143,7 @@ def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.report import left_out, places, rejects
     from mqdssm.samples.faults import Truth, read_truth
-    from mqdssm.samples.migrated import Arrived, RejectedRow, accounted
+    from mqdssm.samples.planted_outcomes import Arrived, RejectedRow, accounted
 
     where = places(migrated.plan, plan)
     rejected = [

@@ -12,7 +12,7 @@ import typer
 from mqdssm.cli.endpoints import endpoint
 from mqdssm.cli.messages.send import LISTEN, Port, default_folder, lock_folder
 from mqdssm.cli.run import CommandRun, command_app
-from mqdssm.cli.watch.ending import ending
+from mqdssm.cli.watch.termination import ending
 from mqdssm.model.packets import SESSION_PORT
 
 if TYPE_CHECKING:

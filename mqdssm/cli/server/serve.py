@@ -10,7 +10,7 @@ import typer
 from mqdssm.cli import logs
 from mqdssm.cli.exits import in_command_words
 from mqdssm.cli.run import CommandRun, command_app, silence, usage_problems
-from mqdssm.cli.watch.ending import ending
+from mqdssm.cli.watch.termination import ending
 
 if TYPE_CHECKING:
     from mqdssm.server.own_objects import OwnChange

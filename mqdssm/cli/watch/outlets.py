@@ -13,7 +13,7 @@ from typing import Final, Self, TextIO
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import say
-from mqdssm.cli.watch.ending import Ending
+from mqdssm.cli.watch.termination import Ending
 from mqdssm.errors import MqdssmError
 
 STALLED_S: Final = 10.0

@@ -25,7 +25,7 @@ from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
 from mqdssm.events.watching.reader import Selection, WatchedObjectReader, listed_filter
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.guid import GUID_BYTES
 from mqdssm.model.watching import ObjectChange
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.durable_files import current_umask, locked, umask_set
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.file_writer import (
     PARQUET,

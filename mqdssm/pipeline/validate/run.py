@@ -310,7 +310,7 @@ def checked(
 def _check_own(own: Sequence[Rule], source: "ValidationSource", runner: Runner) -> None:
     """Check own rules; without any nothing is imported that only they need."""
     if own:
-        from mqdssm.pipeline.validate.rules.own import check_own_rules
+        from mqdssm.pipeline.validate.rules.own_rules import check_own_rules
 
         check_own_rules(own, source, sql_runner(runner))
 

@@ -22,7 +22,7 @@ from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.plain_words import plain_words
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.events.references import split_into_batches
-from mqdssm.model.closing import Closeable
+from mqdssm.model.closeable import Closeable
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange

@@ -13,7 +13,7 @@ from typing import Final
 from mqdssm.engines.replication.actions import Send
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.samples.seeded_random import SeededRandom
-from mqdssm.testing.simulation.driven import DrivenServer
+from mqdssm.testing.simulation.driven_server import DrivenServer
 from mqdssm.testing.simulation.hostile_messages import HostileMessages
 from mqdssm.testing.simulation.message_checks import LONG_S
 from mqdssm.testing.simulation.options import PER_MILLE

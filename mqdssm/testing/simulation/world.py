@@ -14,7 +14,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
 from mqdssm.samples.seeded_random import SeededRandom, guid
-from mqdssm.testing.simulation.driven import DrivenServer
+from mqdssm.testing.simulation.driven_server import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.message_checks import MessageChecks, is_header
 from mqdssm.testing.simulation.network import SimulatedNetwork

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from mqdssm.wire import fields, walk
+from mqdssm.wire import fields, structure_reader
 from mqdssm.wire.codecs import Scalar, dump_sized_text, finish, pack_one
 from mqdssm.wire.layout import Layout
 from mqdssm.wire.plan import Branch, FieldRun, PlanVisitor, branch_names
-from mqdssm.wire.walk import guard_problem, range_problem, there
+from mqdssm.wire.structure_reader import guard_problem, is_present, range_problem
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def decode_interpreted(layout: Layout[T], data: bytes) -> T:
     """
     data = bytes(data)
     structure: T
-    structure, end = walk.read(layout, data, 0, len(data))
+    structure, end = structure_reader.read(layout, data, 0, len(data))
     finish(layout.section, end, len(data))
     return structure
 
@@ -207,7 +207,7 @@ class Writer(PlanVisitor):
     def branch(self, branch: Branch) -> None:
         """Encode optional steps; if they are left out, check that no value is lost."""
         value = getattr(self.made, branch.when.name)
-        if there(self.layout.plan, branch, value) is branch.when.there:
+        if is_present(self.layout.plan, branch, value) is branch.when.there:
             self.steps(branch.steps)
             return
         for name in branch_names(branch.steps):

@@ -8,7 +8,7 @@ from support.project.source_tree import ROOT
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.functions import ALLOWED, checked_sql
-from mqdssm.pipeline.validate.rules.own import RuleFile, load
+from mqdssm.pipeline.validate.rules.own_rules import RuleFile, load
 from mqdssm.pipeline.validate.rules.rule import Wrong
 
 GOOD = """

@@ -6,7 +6,7 @@ import pytest
 
 from mqdssm.samples.fault_table import FAULTS
 from mqdssm.samples.faults import MQIS, Truth
-from mqdssm.samples.migrated import LEFT_OUT, MADE_GOOD, Arrived, RejectedRow, accounted
+from mqdssm.samples.planted_outcomes import LEFT_OUT, MADE_GOOD, Arrived, RejectedRow, accounted
 from mqdssm.tables.mqis import MQIS_TABLES
 
 REJECTED = Truth("name-required", "site", "s1", None)

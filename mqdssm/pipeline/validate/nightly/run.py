@@ -55,7 +55,7 @@ def load_acceptance(path: Path, rules: Iterable[str]) -> Acceptance:
     Raises:
         ConfigError: the file cannot be read or is invalid; the text names it.
     """
-    from mqdssm.pipeline.validate.rules.own import read_content
+    from mqdssm.pipeline.validate.rules.own_rules import read_content
 
     content = read_content(path)
     rule_ids = [*dict.fromkeys(rules), EXPIRED_RULE]

@@ -241,11 +241,11 @@ class StructureReader(PlanVisitor):
         self.steps(branch.steps)
         if branch.when.there and name in branch_names(branch.steps):
             value = self.values[name]
-            if not there(self.layout.plan, branch, value):
+            if not is_present(self.layout.plan, branch, value):
                 self.refuse(name, at, "is announced and empty")
 
 
-def there(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
+def is_present(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
     """Return True if this value of a `when`'s field means that the field is present."""
     if branch.when.left:
         return bool(value != plan.defaults[branch.when.name])
