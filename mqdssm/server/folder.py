@@ -96,6 +96,11 @@ class DirectoryServerFolder:
         """Private directory."""
         return self.path / "directory"
 
+    @property
+    def slapd_log(self) -> Path:
+        """Last output of the private slapd, written when it stays down."""
+        return self.path / "slapd.log"
+
     def check_new(self) -> None:
         """Check that `make` can make the folder, and change nothing.
 

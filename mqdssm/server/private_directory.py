@@ -5,8 +5,9 @@ The slapd ends with the process.
 
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
+from mqdssm.events.durable_files import write_atomically
 from mqdssm.server.config import StoreSection
 from mqdssm.server.folder import DirectoryServerFolder
 
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator[ConnectionOptions]:
+def directory_of(
+    store: StoreSection,
+    folder: DirectoryServerFolder,
+    *,
+    on_start: "Callable[[OpenLdapServer], object]" = lambda _slapd: None,
+) -> Iterator[ConnectionOptions]:
     """Run the private directory of a server, unless another one is given.
 
-    The block gets the options to connect to the directory.
+    The block gets the options to connect to the directory. `on_start` gets the slapd when it has started.
 
     Raises:
         ConfigError: slapd is missing or cannot be started, or the settings contradict each other.
@@ -36,9 +43,44 @@ def directory_of(store: StoreSection, folder: DirectoryServerFolder) -> Iterator
     slapd = _private_server(store, folder)
     slapd.start()
     try:
+        on_start(slapd)
         yield ConnectionOptions.of(slapd.ldapi_url)
     finally:
         slapd.close()
+
+
+def end_of(slapd: "OpenLdapServer", folder: DirectoryServerFolder, config_file: Path) -> str:
+    """Say why a slapd stays down, and write its last output to a file.
+
+    Args:
+        slapd: the slapd, which is started again when it dies, but not ten times within a minute.
+        folder: the server's folder.
+        config_file: file of the server's configuration.
+
+    Returns:
+        An empty text if the slapd runs.
+    """
+    if slapd.pid is not None:
+        return ""
+    where = f"its last output is in {folder.slapd_log}"
+    try:
+        write_atomically(folder.slapd_log, [slapd.log])
+    except ConfigError as error:
+        where = f"its last output cannot be written: {error}"
+    return (
+        f"its slapd has ended ({_status_words(slapd.exit_status)}), and is not started again; {where}. "
+        f"Remove the cause, stop this server and start it again: mqdssm serve {config_file}"
+    )
+
+
+def _status_words(status: int | None) -> str:
+    """Return words for an exit status, which is negative for a signal."""
+    if status is None or status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"by signal {-status}, {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by signal {-status}"
 
 
 def check_dump(folder: DirectoryServerFolder) -> tuple[str, Path]:

@@ -30,11 +30,13 @@ class FolderProblems:
         messages: messages that arrive cannot be recorded.
         numbers: messages cannot be numbered, or not many more of them.
         notified: the changes whose owners were notified cannot be recorded, or nobody is notified.
+        directory: the private directory has ended, and is not started again.
     """
 
     messages: str = ""
     numbers: str = ""
     notified: str = ""
+    directory: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ def _of_server(
 
 
 def _of_folder(folder: FolderProblems) -> Iterator[Problem]:
+    if folder.directory:
+        yield Problem(severity="error", subject="private directory", text=folder.directory)
     if folder.messages:
         text = f"messages of other servers are not accepted, and come again: {folder.messages}"
         yield Problem(severity="error", subject="folder", text=text)

@@ -4,11 +4,11 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
@@ -38,12 +38,15 @@ from mqdssm.server.join_tokens import JoinTokens
 from mqdssm.server.local_pages import pages_of
 from mqdssm.server.notifications import NotificationThread
 from mqdssm.server.own_objects import OwnChange, OwnObjects
-from mqdssm.server.private_directory import directory_of
+from mqdssm.server.private_directory import directory_of, end_of
 from mqdssm.server.problems import FolderProblems
 from mqdssm.server.service_manager import Watchdog, notify_manager
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.server.token_admission import TokenAdmission
 from mqdssm.store.ldap import LdapStore, Owner
+
+if TYPE_CHECKING:
+    from mqdssm.testing.openldap import OpenLdapServer
 
 T = TypeVar("T")
 
@@ -98,6 +101,8 @@ class ServerProcess:
         self._stopping: Final = Event()
         self._server: DirectoryServer | None = None
         self._notifications: NotificationThread | None = None
+        self._slapd: OpenLdapServer | None = None
+        self._slapd_problem = ""
 
     def stop(self) -> None:
         """Let `run` stop everything and return; from any thread."""
@@ -118,7 +123,7 @@ class ServerProcess:
             closing.enter_context(self._folder.locked())
             self._folder.record_format()
             key = PrivateKey.load(self._folder.key)
-            options = closing.enter_context(directory_of(self.config.store, self._folder))
+            options = closing.enter_context(self._directory())
             store = self._wait_for(lambda: self._open_store(options, bytes(key.public_keys())))
             if store is None:
                 return  # stopped while the directory could not be reached
@@ -185,7 +190,27 @@ class ServerProcess:
 
     def _folder_problems(self, messages: str, network: TcpNetwork) -> FolderProblems:
         notified = "" if self._notifications is None else self._notifications.problem
-        return FolderProblems(messages=messages, numbers=network.numbers_problem, notified=notified)
+        return FolderProblems(
+            messages=messages,
+            numbers=network.numbers_problem,
+            notified=notified,
+            directory=self._slapd_problem,
+        )
+
+    def _directory(self) -> AbstractContextManager[ConnectionOptions]:
+        """Return the directory of the store, whose private slapd is watched."""
+        return directory_of(self.config.store, self._folder, on_start=self._watch_slapd)
+
+    def _watch_slapd(self, slapd: "OpenLdapServer") -> None:
+        self._slapd = slapd
+
+    def _check_slapd(self) -> None:
+        """Tell the operator once that the private directory's slapd is down for good."""
+        if self._slapd is None or self._slapd_problem:
+            return
+        self._slapd_problem = end_of(self._slapd, self._folder, self._config_file)
+        if self._slapd_problem:
+            log.error("private directory: %s", self._slapd_problem)
 
     def _open_store(self, options: ConnectionOptions, signing_key: bytes) -> LdapStore:
         """Open the store, and take over the role that the directory has.
@@ -227,6 +252,7 @@ class ServerProcess:
                 watchdog.turn()
             if time.monotonic() >= follow_at:
                 self._follow(identity_of_running(server, self.config.server))
+                self._check_slapd()
                 follow_at = time.monotonic() + FOLLOW_S
 
     def _follow(self, identity: ServerSection) -> None:
@@ -261,6 +287,7 @@ class ServerProcess:
                 if str(error) != problem:
                     problem = str(error)
                     self._on_report(f"the directory cannot be reached, and is tried again: {problem}")
+                self._check_slapd()
             if self._stopping.wait(wait_s):
                 return None
             wait_s = min(2 * wait_s, RETRY_MAX_S)

@@ -151,6 +151,11 @@ class LocalServer(LdapServer, Generic[F]):
         """Last 64 KB of the server's output."""
         return self._ask("status")["log"]
 
+    @property
+    def exit_status(self) -> int | None:
+        """Last exit status, negative for a signal; None before the first end."""
+        return self._ask("status")["exit"]
+
     def start(self) -> None:
         """Start the server, or start it again, at the same address.
 

@@ -129,7 +129,10 @@ class Supervisor:
         now = time.monotonic()
         self._restarts = [moment for moment in self._restarts if now - moment < RESTART_WINDOW_S]
         if len(self._restarts) >= RESTARTS_MAX:
-            self._log += b"supervisor: it ends again and again, it stays down\n"
+            self._log += (
+                f"supervisor: ended {RESTARTS_MAX + 1} times within {RESTART_WINDOW_S:.0f} s, it stays down\n"
+            ).encode()
+            self._log_written = False
             self._is_wanted = False
             return
         self._restarts.append(now)

@@ -98,6 +98,32 @@ def test_a_server_gets_another_name(tmp_path):
         assert pec.snapshot().machine_name == "HQ01"
 
 
+def test_a_slapd_that_dies_again_and_again_says_what_to_do(tmp_path, monkeypatch, caplog):
+    """It is killed eleven times: log and status name its end, its output and the next command."""
+    monkeypatch.setattr(server_process, "FOLLOW_S", 0.1)
+    init(tmp_path / "pec")
+    with running(tmp_path / "pec") as pec:
+        slapd = pec.process._slapd
+        killed = set()
+        while (pid := slapd.pid) is not None:
+            if pid not in killed:
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        assert len(killed) == 11
+        wait_until(lambda: pec.process._slapd_problem, 20)
+        (problem,) = [one for one in pec.snapshot().problems if one.subject == "private directory"]
+        assert problem.severity == "error"
+        assert "its slapd has ended (by signal 9, SIGKILL), and is not started again" in problem.text
+        assert str(pec.folder.slapd_log) in problem.text
+        assert problem.text.endswith(f"start it again: mqdssm serve {pec.folder.config}")
+        assert caplog.messages.count(f"private directory: {problem.text}") == 1
+        assert "ended 11 times within 60 s" in pec.folder.slapd_log.read_text()
+    with running(tmp_path / "pec") as pec:  # the command that it names helps
+        wait_until(lambda: pec.create(r"PEC01\first"), 20)
+        assert not [one for one in pec.snapshot().problems if one.severity == "error"]
+
+
 @pytest.fixture
 def slapd(tmp_path) -> Iterator[OpenLdapServer]:
     with OpenLdapServer(tmp_path / "slapd", replication=True, port=free_port()) as server:
