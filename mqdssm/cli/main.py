@@ -30,7 +30,7 @@ MODULES: Final = {
     "list": "mqdssm.cli.objects.queries:list_app",
     "write": "mqdssm.cli.objects.changes:write_app",
     "delete": "mqdssm.cli.objects.changes:delete_app",
-    "restore": "mqdssm.cli.objects.restoring",
+    "restore": "mqdssm.cli.objects.restore",
     "resolve": "mqdssm.cli.objects.queries:resolve_app",
     "generate": "mqdssm.cli.generate",
     "export": "mqdssm.cli.export",

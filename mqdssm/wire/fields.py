@@ -272,14 +272,14 @@ class Text16:
 class When:
     """Fields that are present only with `name`, or only without it.
 
-    If `there` is true, they are present only with `name`. The Count, ByteSize or Flag of `name` decides.
+    If `is_with` is true, they are present only with `name`. The Count, ByteSize or Flag of `name` decides.
 
     `left`: present if any bytes are left; when encoding, if `name` differs from its default.
     """
 
     name: str
     fields: tuple["Field", ...]
-    there: bool = True
+    is_with: bool = True
     left: bool = False
 
 
@@ -344,7 +344,7 @@ def when(name: str, *fields: Field) -> When:
 
 def unless(name: str, *fields: Field) -> When:
     """Make fields that are present only in place of `name`."""
-    return When(name, fields, there=False)
+    return When(name, fields, is_with=False)
 
 
 def when_left(name: str, *fields: Field) -> When:

@@ -242,8 +242,8 @@ def _find_guards(section: str, walked: Sequence[tuple[fields.Field, Path]]) -> d
             or [step.name for step in inner] not in ([], [name])
         ):
             raise TypeError(f"{section}: {fields.label(guard)} must stand before {name}, equally often")
-        if inner and not inner[0].there:
-            raise TypeError(f"{section}: {name} cannot be there unless it is there")
+        if inner and not inner[0].is_with:
+            raise TypeError(f"{section}: {name} must not stand among fields that are present only without it")
         if isinstance(guard, fields.Flag) and not inner:
             raise TypeError(f"{section}: {name} has a Flag and must be in when({name!r}, ...)")
     return guards
@@ -268,7 +268,7 @@ def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guard
         if isinstance(field, fields.When) and field.left:
             inside = {getattr(inner, "name", None) for inner, _ in each_field(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
-            if path or not field.there or field.name not in inside or not at_end:
+            if path or not field.is_with or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
         elif isinstance(field, fields.Text16 | fields.Keyed | fields.Choice) and field.name not in guards:
             numbers = {fields.Text16: "ByteSize", fields.Keyed: "Count", fields.Choice: "Select"}

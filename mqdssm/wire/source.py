@@ -345,11 +345,11 @@ class _ReadWriter(_Writer):
     def branch(self, branch: Branch) -> None:
         name = branch.when.name
         number = "offset < end" if branch.when.left else f"g_{name}"
-        self.line(f"if {number}:" if branch.when.there else f"if not {number}:")
+        self.line(f"if {number}:" if branch.when.is_with else f"if not {number}:")
         self.depth += 1
         self.steps(branch.steps)
         names = tuple(branch_names(branch.steps))
-        if branch.when.there and name in names:
+        if branch.when.is_with and name in names:
             self.refuse_if(f"not ({self.presence_condition(branch)})")
         self.depth -= 1
         if names:
@@ -526,7 +526,7 @@ class _WriteWriter(_Writer):
 
     def branch(self, branch: Branch) -> None:
         condition = self.presence_condition(branch)
-        self.line(f"if {condition}:" if branch.when.there else f"if not ({condition}):")
+        self.line(f"if {condition}:" if branch.when.is_with else f"if not ({condition}):")
         self.depth += 1
         self.steps(branch.steps)
         self.depth -= 1
@@ -534,7 +534,7 @@ class _WriteWriter(_Writer):
         if names:
             self.line("else:")
         self.depth += 1
-        problem = f"cannot be sent {'without' if branch.when.there else 'together with'} {branch.when.name}"
+        problem = f"cannot be sent {'without' if branch.when.is_with else 'together with'} {branch.when.name}"
         for absent in names:
             default = self.bind("default", self.plan.defaults[absent])
             self.refuse_if(f"v_{absent} != {default}", absent, problem)

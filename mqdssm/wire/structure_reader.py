@@ -233,13 +233,13 @@ class StructureReader(PlanVisitor):
         """Decode optional steps, or use their defaults."""
         name = branch.when.name
         number = self.end - self.offset if branch.when.left else self.numbers[name]
-        if bool(number) is not branch.when.there:
+        if bool(number) is not branch.when.is_with:
             for absent in branch_names(branch.steps):
                 self.values[absent] = self.layout.plan.defaults[absent]
             return
         at = self.offset
         self.steps(branch.steps)
-        if branch.when.there and name in branch_names(branch.steps):
+        if branch.when.is_with and name in branch_names(branch.steps):
             value = self.values[name]
             if not is_present(self.layout.plan, branch, value):
                 self.refuse(name, at, "is announced and empty")

@@ -19,9 +19,9 @@ import pytest
 from support.programs.starting import run, start
 from support.watching.watch_program import PROGRAM, WAIT_S, running
 
-from mqdssm.cli.watch import outlets as watch_outlets
+from mqdssm.cli.watch import delivery
 from mqdssm.cli.watch.command import WatchEvent
-from mqdssm.cli.watch.outlets import LinePrinter
+from mqdssm.cli.watch.delivery import LinePrinter
 from mqdssm.model.watching import ChangeEvent
 
 pytestmark = pytest.mark.slow  # starts programs
@@ -214,7 +214,7 @@ def journal(state: Path) -> bytes:
 
 
 def test_who_does_not_read_is_told_so(monkeypatch, capfd):
-    monkeypatch.setattr(watch_outlets, "STALLED_S", 0.5)
+    monkeypatch.setattr(delivery, "STALLED_S", 0.5)
     here, there = os.pipe()
     with os.fdopen(there, "w") as stalled, LinePrinter() as printer:
         monkeypatch.setattr(sys, "stdout", stalled)

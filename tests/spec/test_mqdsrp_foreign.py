@@ -19,7 +19,7 @@ from support.replication.network import (
 )
 
 from mqdssm.engines.actions import StartTimer, TimerFired
-from mqdssm.engines.replication import foreign
+from mqdssm.engines.replication import foreign_changes
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Perform, Performed, Resynchronize
 from mqdssm.engines.replication.directory_failures import AGAIN_S
@@ -318,11 +318,11 @@ class TestOwner:
         found = Performed(token=asked.token, result=ops.ForeignFound(objects=(), reached=""))
         (timer,) = server.engine.step(found, server.now + 86_400)
         assert isinstance(timer, StartTimer)
-        assert (timer.name, timer.after_s) == ("foreign", foreign.PAUSE_S_MAX)
+        assert (timer.name, timer.after_s) == ("foreign", foreign_changes.PAUSE_S_MAX)
 
     def test_many_changes_let_other_work_in(self, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(foreign, "FOUND_MAX", 5)
-        monkeypatch.setattr(foreign, "PUBLISHED_AT_ONCE", 2)
+        monkeypatch.setattr(foreign_changes, "FOUND_MAX", 5)
+        monkeypatch.setattr(foreign_changes, "PUBLISHED_AT_ONCE", 2)
         names = [f"many{at}" for at in range(12)]
         for name in names:
             assert net.create_queue("C14", name, "Site1", "PSC1").status == OK

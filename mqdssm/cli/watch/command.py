@@ -14,8 +14,8 @@ from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.output import say
 from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.watch.delivery import CommandRunner, LinePrinter
 from mqdssm.cli.watch.lines import json_of, status_json, text_of
-from mqdssm.cli.watch.outlets import CommandRunner, LinePrinter
 from mqdssm.cli.watch.termination import ending
 from mqdssm.model.safe_text import visible
 

@@ -16,7 +16,7 @@ from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication import (
     changes,
     directory_failures,
-    foreign,
+    foreign_changes,
     internal_events,
     propagation,
     purging,
@@ -85,7 +85,7 @@ _TIMERS: Final[Mapping[TimerPurpose, Callable[[ReplicaState, str], Job[None] | N
     TimerPurpose.FORGET: requests.on_forget_timer,
     TimerPurpose.QUIET: requests.on_quiet_timer,
     TimerPurpose.CLAIM: server_roles.on_claim_timer,
-    TimerPurpose.FOREIGN: foreign.on_timer,  # decision R112
+    TimerPurpose.FOREIGN: foreign_changes.on_timer,  # decision R112
 }
 """Handler of the timers of each purpose; it gets the key of the timer."""
 _AGAIN: Final = TimerFired(name=Timer(TimerPurpose.AGAIN).name)

@@ -5,7 +5,7 @@ See [MC-MQDSRP] 3.1.3 and 3.3.3.
 
 from mqdssm.engines.replication import (
     authority,
-    foreign,
+    foreign_changes,
     propagation,
     purging,
     requests,
@@ -43,7 +43,7 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
     for partition in list(server.partitions.values()):
         yield from sync.resume(server, partition)
     yield from server_roles.write_roles(server)
-    foreign.start(server)
+    foreign_changes.start(server)
     propagation.send_to_all(server)  # servers with higher numbers then report them (decision R39)
 
 

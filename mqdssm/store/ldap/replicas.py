@@ -19,7 +19,7 @@ from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.directory_owner import read_owner
-from mqdssm.store.ldap.foreign import UNNUMBERED
+from mqdssm.store.ldap.foreign_changes import UNNUMBERED
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import NumberSearches, change_of
 from mqdssm.store.ldap.state import StateKeeper

@@ -34,7 +34,7 @@ from mqdssm.store.ldap import references
 from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import MANAGER_CLASS, PlannedChange
 from mqdssm.store.ldap.directory_owner import Owner, claim
-from mqdssm.store.ldap.foreign import ForeignChanges
+from mqdssm.store.ldap.foreign_changes import ForeignChanges
 from mqdssm.store.ldap.local_changes import LocalChanges
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of

@@ -207,10 +207,10 @@ class Writer(PlanVisitor):
     def branch(self, branch: Branch) -> None:
         """Encode optional steps; if they are left out, check that no value is lost."""
         value = getattr(self.made, branch.when.name)
-        if is_present(self.layout.plan, branch, value) is branch.when.there:
+        if is_present(self.layout.plan, branch, value) is branch.when.is_with:
             self.steps(branch.steps)
             return
         for name in branch_names(branch.steps):
             if getattr(self.made, name) != self.layout.plan.defaults[name]:
-                other = "without" if branch.when.there else "together with"
+                other = "without" if branch.when.is_with else "together with"
                 self.refuse(name, f"cannot be sent {other} {branch.when.name}")
