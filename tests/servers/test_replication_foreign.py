@@ -23,7 +23,7 @@ from mqdssm.model.messages import Command, DirectoryChange
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap import LdapStore, Owner, foreign
+from mqdssm.store.ldap import LdapStore, Owner, foreign_changes
 from mqdssm.tables.places import replication_server_dn
 from mqdssm.testing import OpenLdapServer
 
@@ -161,7 +161,7 @@ def test_a_change_whose_object_cannot_be_read_at_first_is_published_later(
 ) -> None:
     """Also when later changes were seen to meanwhile (decision R165)."""
     monkeypatch.setattr(directory_failures, "AGAIN_S", 0.3)
-    monkeypatch.setattr(foreign, "COMMIT_S_MAX", 0)
+    monkeypatch.setattr(foreign_changes, "COMMIT_S_MAX", 0)
     store = pair.stores["PEC"]
     read, refused, is_damaged = store._performers[ops.ReadObject], [], True
 
@@ -210,9 +210,9 @@ def test_the_first_look_may_find_an_empty_directory() -> None:
 
 def test_a_look_goes_on_until_all_is_found(pair: Pair, pec: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of entries that are read a few at a time none is left out, nor lost that nobody has seen to."""
-    monkeypatch.setattr(foreign, "TERMS_MAX", 2)
-    monkeypatch.setattr(foreign, "READ_AT_ONCE", 2)
-    monkeypatch.setattr(foreign, "COMMIT_S_MAX", 0)
+    monkeypatch.setattr(foreign_changes, "TERMS_MAX", 2)
+    monkeypatch.setattr(foreign_changes, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(foreign_changes, "COMMIT_S_MAX", 0)
     pair.enterprise.servers.pop("PEC").stop()
     pair.open_store("PEC")
     store = pair.stores["PEC"]
@@ -249,7 +249,7 @@ def test_what_was_looked_at_is_not_read_again_after_a_restart(monkeypatch: pytes
         later = session.get(place, ["entryCSN"]).first("entryCSN")
         session.modify(place, {"mqisSeenChange": [later]})
         with monkeypatch.context() as patched, LdapStore.open(options_for(server), owner=owner) as store:
-            patched.setattr(foreign, "COMMIT_S_MAX", 0)
+            patched.setattr(foreign_changes, "COMMIT_S_MAX", 0)
             assert looked(store) == set()
         session.modify(place, {"mqisSeenChange": [seen]})
         with LdapStore.open(options_for(server), owner=owner) as store:
@@ -327,7 +327,7 @@ def test_a_look_whose_answer_was_lost_finds_the_same_again(monkeypatch: pytest.M
             make_site(store)
             session.modify(queue_dn(session, "Home"), {"mqisPscName": [b"PSC1"]})
             with monkeypatch.context() as late:  # else all of the last ten minutes is looked at anyway
-                late.setattr(foreign, "COMMIT_S_MAX", -1)
+                late.setattr(foreign_changes, "COMMIT_S_MAX", -1)
                 answers = [store.perform(LOOK)]
                 time.sleep(2)
                 answers.append(store.perform(LOOK))
