@@ -55,7 +55,7 @@ A8, B8 = Value("a", U8), Value("b", U8)
         (One, (A8, ByteSize("b", U8), Items("b", U8)), "which it cannot"),
         (One, (A8, B8, Count("c", U8)), "c announces c, which it cannot"),
         (One, (A8, Flag("b", U8), B8), "has a Flag and must be in when"),
-        (One, (A8, Flag("b", U8), unless("b", B8)), "cannot be there unless"),
+        (One, (A8, Flag("b", U8), unless("b", B8)), "must not stand among fields"),
         (One, (A8, Flag("b", U8), when("b", B8)), "the default of b must be None"),
         (Bare, (Flag("b", U8), when("b", A8, B8)), "a is optional and has no default"),
         (One, (A8, Text16("b")), "b needs a ByteSize"),
