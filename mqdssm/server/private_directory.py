@@ -60,16 +60,20 @@ def end_of(slapd: "OpenLdapServer", folder: DirectoryServerFolder, config_file: 
     Returns:
         An empty text if the slapd runs.
     """
-    if slapd.pid is not None:
+    advice = f"Remove the cause, stop this server and start it again: mqdssm serve {config_file}"
+    try:
+        state = slapd.state
+    except ConfigError as error:  # killed: its slapd ends with it
+        return f"{error}, and slapd is not started again. {advice}"
+    if state["pid"] is not None:
         return ""
     where = f"its last output is in {folder.slapd_log}"
     try:
-        write_atomically(folder.slapd_log, [slapd.log])
+        write_atomically(folder.slapd_log, [state["log"]])
     except ConfigError as error:
         where = f"its last output cannot be written: {error}"
     return (
-        f"its slapd has ended ({_status_words(slapd.exit_status)}), and is not started again; {where}. "
-        f"Remove the cause, stop this server and start it again: mqdssm serve {config_file}"
+        f"its slapd has ended ({_status_words(state['exit'])}), and is not started again; {where}. {advice}"
     )
 
 

@@ -144,17 +144,21 @@ class LocalServer(LdapServer, Generic[F]):
     @property
     def pid(self) -> int | None:
         """Process id of the server, None when it does not run."""
-        return self._ask("status")["pid"]
+        return self.state["pid"]
 
     @property
     def log(self) -> str:
         """Last 64 KB of the server's output."""
-        return self._ask("status")["log"]
+        return self.state["log"]
 
     @property
-    def exit_status(self) -> int | None:
-        """Last exit status, negative for a signal; None before the first end."""
-        return self._ask("status")["exit"]
+    def state(self) -> ServerState:
+        """Process id, last exit status and output, all of one moment.
+
+        Raises:
+            ConfigError: the supervisor is gone.
+        """
+        return self._ask("status")
 
     def start(self) -> None:
         """Start the server, or start it again, at the same address.

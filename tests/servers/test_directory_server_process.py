@@ -124,6 +124,16 @@ def test_a_slapd_that_dies_again_and_again_says_what_to_do(tmp_path, monkeypatch
         assert not [one for one in pec.snapshot().problems if one.severity == "error"]
 
 
+def test_a_slapd_whose_supervisor_is_gone_ends_no_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(server_process, "FOLLOW_S", 0.1)
+    init(tmp_path / "pec")
+    with running(tmp_path / "pec") as pec:
+        os.kill(pec.process._slapd._supervised.process.pid, signal.SIGKILL)
+        wait_until(lambda: pec.process._slapd_problem, 20)
+        (problem,) = [one for one in pec.snapshot().problems if one.subject == "private directory"]
+        assert "is gone, and slapd is not started again. Remove" in problem.text
+
+
 @pytest.fixture
 def slapd(tmp_path) -> Iterator[OpenLdapServer]:
     with OpenLdapServer(tmp_path / "slapd", replication=True, port=free_port()) as server:
