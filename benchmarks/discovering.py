@@ -86,7 +86,7 @@ def served(side: str) -> Iterator[int]:
 
 async def serve_ours() -> None:
     """The real server."""
-    from mqdssm.drivers.discovery_server import DiscoveryService
+    from mqdssm.drivers.discovery.server import DiscoveryService
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.engines.discovery.rates import CommonRate, SourceRates
     from mqdssm.engines.discovery.values import Knowledge

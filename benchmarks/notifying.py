@@ -7,10 +7,10 @@ from uuid import UUID, uuid5
 
 from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.notification import NotificationDriver
-from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.authentication.keyring import TrustedSender
+from mqdssm.drivers.notification.notifier import Notifier
+from mqdssm.drivers.notification.receiver import NotificationDriver
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.engines.actions import TimerFired
 from mqdssm.engines.notification import actions as do

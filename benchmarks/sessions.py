@@ -11,10 +11,10 @@ from typing import Final
 
 from benchmarks.harness import Goal, Outcome, interleaved
 from benchmarks.world import World
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
-from mqdssm.drivers.outgoing import Address
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
+from mqdssm.drivers.queue_manager.outgoing import Address
+from mqdssm.drivers.tcp.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, PathKind

@@ -11,10 +11,10 @@ from benchmarks.growing import grown_apart, memory_folder, most_memory
 from benchmarks.harness import Goal, Outcome
 from benchmarks.world import World
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.drivers.directory_server import start_directory_server
-from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.authentication.keyring import TrustedSender
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.replication.directory_server import start_directory_server
+from mqdssm.drivers.replication.driver import ReplicationDriver
 from mqdssm.engines.replication.operations import Applied, ApplyChanges, LoadState
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid

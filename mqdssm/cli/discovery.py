@@ -17,8 +17,8 @@ from mqdssm.cli.run import CommandRun, command_app, print_error, usage_problems
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
-    from mqdssm.drivers.discovery_server import DiscoveryService
+    from mqdssm.drivers.discovery.directory_data import DiscoveryReader, KnowledgeCache, KnowledgeWatch
+    from mqdssm.drivers.discovery.server import DiscoveryService
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.engines.discovery.client import Broadcast
     from mqdssm.engines.discovery.values import DiscoveryResult, Knowledge, Network
@@ -73,7 +73,7 @@ def discover(
     """
     import asyncio
 
-    from mqdssm.drivers.discovery import DiscoveryDriver
+    from mqdssm.drivers.discovery.client import DiscoveryDriver
     from mqdssm.engines.discovery.client import DiscoveryClient
     from mqdssm.model.guid import NULL_GUID
 
@@ -102,7 +102,7 @@ def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     Raises:
         UsageProblem: an address that is none, or no network.
     """
-    from mqdssm.drivers.interfaces import connected_networks
+    from mqdssm.drivers.discovery.interfaces import connected_networks
     from mqdssm.engines.discovery.values import Network
     from mqdssm.model.discovery import IP_PORT
 
@@ -230,9 +230,9 @@ def discovery_server(
     import asyncio
     from functools import partial
 
-    from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
-    from mqdssm.drivers.discovery_server import DiscoveryService
-    from mqdssm.drivers.interfaces import on_link_networks
+    from mqdssm.drivers.discovery.directory_data import DiscoveryReader, KnowledgeCache, KnowledgeWatch
+    from mqdssm.drivers.discovery.interfaces import on_link_networks
+    from mqdssm.drivers.discovery.server import DiscoveryService
     from mqdssm.engines.discovery.answers import Answers
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
 

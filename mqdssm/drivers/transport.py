@@ -2,13 +2,14 @@
 
 See [MS-MQDMPR] 3.1.7.1.
 
-Implementations: `mqdssm.drivers.queue_manager.LocalQueueManager`. Every method may be called from any thread.
+Implementation: `mqdssm.drivers.queue_manager.local_queue_manager.LocalQueueManager`.
+Any thread may call every method.
 """
 
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from mqdssm.drivers.keyring import TrustedSender
+from mqdssm.drivers.authentication.keyring import TrustedSender
 from mqdssm.model.frozen_records import quick_init
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import FormatName

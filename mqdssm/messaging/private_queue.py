@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final
 
-from mqdssm.drivers.inbox import LocalInbox
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.model.transport import Message
 

@@ -18,12 +18,12 @@ from typing import Final, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
-from mqdssm.drivers.outgoing import Address, address_of
-from mqdssm.drivers.queue_manager import LocalQueueManager, QueueManagerSettings
-from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.queue_manager.message_store import MessageStore
+from mqdssm.drivers.queue_manager.outgoing import Address, address_of
+from mqdssm.drivers.tcp.name_resolution import MachineDirectory, NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork, TcpSettings
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.engines.session.settings import SessionSettings

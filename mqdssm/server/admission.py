@@ -8,7 +8,7 @@ from its own folder, through the control socket.
 from base64 import b64decode, b64encode
 from typing import Final
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication.properties import get_text, get_value
 from mqdssm.engines.replication.settings import Role

@@ -26,8 +26,8 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from mqdssm.directory.log_in import Authentication, TlsMode
-from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.tcp_network import TcpSettings
+from mqdssm.drivers.authentication.keyring import TrustedSender
+from mqdssm.drivers.tcp.network import TcpSettings
 from mqdssm.engines.notification.settings import INTERVAL_S, SETTLE_S
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.engines.session.settings import SessionSettings

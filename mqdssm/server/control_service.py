@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, assert_never
 from uuid import UUID
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.engines.replication import actions as do
 from mqdssm.engines.replication.operations import ObjectOutcome
 from mqdssm.errors import ObjectNotFound

@@ -6,7 +6,7 @@ enterprise names its PEC, and every other owner of a site is a PSC (decision T11
 
 from pathlib import Path
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.properties import get_roles, get_text, get_value
 from mqdssm.engines.replication.settings import Role

@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 from threading import Event
 from typing import Final, Self
 
-from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache, KnowledgeWatch
-from mqdssm.drivers.discovery_server import DiscoveryService
+from mqdssm.drivers.discovery.directory_data import DiscoveryReader, KnowledgeCache, KnowledgeWatch
+from mqdssm.drivers.discovery.server import DiscoveryService
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.errors import MqdssmError, TransportError

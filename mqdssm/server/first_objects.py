@@ -7,7 +7,7 @@ machine is made at its PSC.
 from collections.abc import Iterator
 from pathlib import Path
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryError, MappingError

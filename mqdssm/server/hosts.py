@@ -6,8 +6,8 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
-from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.queue_manager.outgoing import Address
+from mqdssm.drivers.tcp.name_resolution import MachineDirectory, NameResolver
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.guid import Guid

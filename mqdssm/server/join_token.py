@@ -22,8 +22,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 import mqdssm
 from mqdssm.directory.secret import Secret
-from mqdssm.drivers.authentication import signing_key
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import signing_key
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DecodeError
 from mqdssm.model.guid import GUID_BYTES, Guid

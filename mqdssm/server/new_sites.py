@@ -1,6 +1,6 @@
 """Sites that are created before their first directory server (decision T157)."""
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import list_objects, read_object
 from mqdssm.engines.replication.operations import ObjectRead
 from mqdssm.engines.replication.settings import Role

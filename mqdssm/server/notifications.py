@@ -6,10 +6,10 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Final, Self
 
-from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.notification.notifier import Notifier
+from mqdssm.drivers.notification.watch_feed import LocalReceiver, WatchFeed
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import Transport
-from mqdssm.drivers.watch_feed import LocalReceiver, WatchFeed
 from mqdssm.engines.notification.settings import SenderSettings
 from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.events.facade import Directory

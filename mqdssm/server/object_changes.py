@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.replication.driver import ReplicationDriver
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.errors import MappingError, ObjectNotFound

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Self
 from uuid import UUID
 
-from mqdssm.drivers.notification import NotificationDriver
-from mqdssm.drivers.owned_reader import OwnedReader
+from mqdssm.drivers.notification.owned_reader import OwnedReader
+from mqdssm.drivers.notification.receiver import NotificationDriver
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Transport
 from mqdssm.engines.notification.receiver import NotificationReceiver

@@ -8,8 +8,8 @@ from contextlib import suppress
 from threading import Event
 from typing import Final
 
-from mqdssm.drivers.authentication import AS_SPECIFIED
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.authentication.signatures import AS_SPECIFIED
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import read_object
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.status import PartitionStatus
@@ -60,7 +60,7 @@ def check_owner_is_silent(server: DirectoryServer, partition_id: Guid, *, wait_s
 
 
 class _Delivery:
-    """Observer of the question (`mqdssm.drivers.delivery_observers`)."""
+    """Observer of the question (`mqdssm.drivers.queue_manager.delivery_observers`)."""
 
     def __init__(self) -> None:
         self.is_confirmed: Final = Event()

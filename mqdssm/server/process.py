@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.session import Session
-from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
-from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import DirectoryMachines
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.replay_marks import ReplayMarks
+from mqdssm.drivers.queue_manager.message_store import MessageStore
+from mqdssm.drivers.replication.directory_server import DirectoryServer, start_directory_server
+from mqdssm.drivers.tcp.name_resolution import DirectoryMachines
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.events.facade import Directory

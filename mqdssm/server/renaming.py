@@ -6,7 +6,7 @@ The server writes the name into its objects at its next start. Others know it by
 
 from pydantic import ValidationError
 
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication.properties import get_text
 from mqdssm.engines.replication.settings import Role

@@ -5,7 +5,7 @@ The role of a machine is PROPID_QM_SERVICE of its object. The enterprise names i
 
 from typing import Final
 
-from mqdssm.drivers.directory_server import DirectoryServer
+from mqdssm.drivers.replication.directory_server import DirectoryServer
 from mqdssm.drivers.store_thread import LookUp, list_objects, read_object
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.settings import Role

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
     ConfigError,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 import mqdssm
-from mqdssm.drivers.directory_server import DirectoryServer
-from mqdssm.drivers.session_driver import SessionStatus
+from mqdssm.drivers.replication.directory_server import DirectoryServer
+from mqdssm.drivers.tcp.session_driver import SessionStatus
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.replication.settings import Role
 from mqdssm.engines.replication.status import NeighborStatus, PartitionStatus

@@ -12,8 +12,8 @@ from threading import Event
 from typing import Final, Self
 from uuid import UUID
 
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
 from mqdssm.drivers.threads import EventCounts, WarningLimit, WorkerThread
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import MqdssmError, TransportError

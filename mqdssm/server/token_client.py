@@ -12,10 +12,10 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.private_key import PrivateKey, read_secret_file
-from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.authentication.private_key import PrivateKey, read_secret_file
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork, TcpSettings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.errors import ConfigError, DirectoryNotConnected, OutcomeUnknown, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid

@@ -11,9 +11,14 @@ from itertools import count
 from threading import Lock
 from typing import Final, TypeAlias
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import DEFAULTS, DeliveryState, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import (
+    DEFAULTS,
+    DeliveryState,
+    LocalQueueManager,
+    QueueManagerSettings,
+)
+from mqdssm.drivers.queue_manager.outgoing import Address, QueuedMessage
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import Message
 

@@ -231,7 +231,7 @@ def test_networks_with_odd_masks_and_broadcast_addresses(networks: Networks, add
 def known_to_client(networks: Networks) -> list[str]:
     """The networks that the client finds, each with whether it is one of remote access."""
     code = (
-        "from mqdssm.drivers.interfaces import connected_networks\n"
+        "from mqdssm.drivers.discovery.interfaces import connected_networks\n"
         "for one in connected_networks(): print(one, int(one.remote_access))"
     )
     told = networks.lan.run("client", [sys.executable, "-c", code], env=_environment())
@@ -323,7 +323,7 @@ def test_on_link_networks_with_odd_masks(networks: Networks, address: str, told:
     lan.ip("client", "link", "add", "name", "down0", "type", "veth")
     lan.ip("client", "address", "add", "10.83.0.1/24", "dev", "down0")
     code = (
-        "from mqdssm.drivers.interfaces import on_link_networks\n"
+        "from mqdssm.drivers.discovery.interfaces import on_link_networks\n"
         "for network in on_link_networks(): print(network)"
     )
     shown = lan.run("client", [sys.executable, "-c", code], env=_environment()).stdout

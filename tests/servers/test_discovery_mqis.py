@@ -10,7 +10,7 @@ from support.servers.proxy import Proxy
 
 import mqdssm
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.drivers.discovery_knowledge import DiscoveryReader
+from mqdssm.drivers.discovery.directory_data import DiscoveryReader
 from mqdssm.engines.replication.operations import Applied, ApplyChanges
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult

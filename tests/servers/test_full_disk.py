@@ -13,9 +13,9 @@ from support.replication.queue_managers import guid_of, wait_until
 from support.servers.running_server import QUICK, RunningServer, free_port, get, init, running
 from support.servers.small_disk import SmallDisk, small_disk
 
-from mqdssm.drivers import message_numbers
-from mqdssm.drivers.message_numbers import MessageNumbers
-from mqdssm.drivers.message_store import MessageStore
+from mqdssm.drivers.queue_manager.message_store import MessageStore
+from mqdssm.drivers.tcp import message_numbers
+from mqdssm.drivers.tcp.message_numbers import MessageNumbers
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, GenericDirectoryError, TransportError
 from mqdssm.events.watching.state_file import StateFile

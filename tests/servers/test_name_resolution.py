@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 import mqdssm
-from mqdssm.drivers import name_resolution
-from mqdssm.drivers.name_resolution import (
+from mqdssm.drivers.tcp import name_resolution
+from mqdssm.drivers.tcp.name_resolution import (
     ANSWERS_MAX,
     BELIEVED_S,
     UNKNOWN_S,

@@ -14,7 +14,7 @@ from support.servers.enterprise import FIVE, PROGRAM, EnterpriseProcesses, Membe
 from support.versions.minor_versions import NEXT, NEXT_FORMAT, NEXT_VERSION, PREVIOUS
 
 import mqdssm
-from mqdssm.drivers import message_schema
+from mqdssm.drivers.queue_manager import message_schema
 from mqdssm.errors import ConfigError
 from mqdssm.model.elements import Queue
 from mqdssm.server.backup import back_up, restore

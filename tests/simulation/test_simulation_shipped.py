@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mqdssm.drivers import authentication
-from mqdssm.drivers.authentication import Distrust
-from mqdssm.drivers.replays import ReplayDetector
+from mqdssm.drivers.authentication import signatures as authentication
+from mqdssm.drivers.authentication.replay_detection import ReplayDetector
+from mqdssm.drivers.authentication.signatures import Distrust
 from mqdssm.testing.simulation.driven_server import DrivenServer
 from mqdssm.testing.simulation.options import options_of
 from mqdssm.testing.simulation.run import Simulation, simulate

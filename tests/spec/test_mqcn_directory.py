@@ -10,9 +10,9 @@ from support.notification.notified_world import enterprise
 from support.replication.queue_managers import guid_of
 
 import mqdssm
-from mqdssm.drivers.notification import NotificationDriver
-from mqdssm.drivers.notifier import Notifier
-from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.drivers.notification.notifier import Notifier
+from mqdssm.drivers.notification.receiver import NotificationDriver
+from mqdssm.drivers.notification.watch_feed import WatchFeed
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings

@@ -15,10 +15,10 @@ from support.notification.receivers import (
 )
 from support.replication.queue_managers import Clock, guid_of, key_of, sender_of, wait_until
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.notification import NotificationDriver
-from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.notification.notifier import Notifier
+from mqdssm.drivers.notification.receiver import NotificationDriver
 from mqdssm.drivers.transport import NOTIFICATION, Arrival
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver

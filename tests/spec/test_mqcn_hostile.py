@@ -14,8 +14,8 @@ from support.notification.receivers import deletion
 from support.replication.queue_managers import guid_of, key_of, wait_until
 
 import mqdssm
-from mqdssm.drivers.authentication import Signer
-from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.authentication.signatures import Signer
+from mqdssm.drivers.notification.notifier import Notifier
 from mqdssm.drivers.transport import NOTIFICATION, Arrival
 from mqdssm.engines.notification.settings import SenderSettings
 from mqdssm.model.guid import Guid

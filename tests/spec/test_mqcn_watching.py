@@ -11,7 +11,7 @@ from support.replication.queue_managers import wait_until
 from support.watching.watchers import IMPATIENT
 
 import mqdssm
-from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.drivers.notification.watch_feed import WatchFeed
 from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching.watch import Pauses, Watch

@@ -7,7 +7,7 @@ import pytest
 from support.discovery.client import NETWORK_1, OTHER_SITE, request
 
 import mqdssm
-from mqdssm.drivers.discovery_knowledge import DiscoveryReader, KnowledgeCache
+from mqdssm.drivers.discovery.directory_data import DiscoveryReader, KnowledgeCache
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.model.discovery import TopologyServerReply

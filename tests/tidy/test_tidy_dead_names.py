@@ -22,11 +22,13 @@ KEPT = {
     "mqdssm/engines/session/session.py": {
         "answer_ping": "[MS-MQQB] 3.1.5.1: only the simulation sends pings, no driver listens on UDP 3527",
     },
-    "mqdssm/drivers/session_connection.py": dict.fromkeys(
+    "mqdssm/drivers/tcp/session_connection.py": dict.fromkeys(
         ("connection_made", "data_received", "connection_lost", "pause_writing", "resume_writing"),
         "asyncio calls it",
     ),
-    "mqdssm/drivers/discovery.py": {"networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"},
+    "mqdssm/drivers/discovery/client.py": {
+        "networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"
+    },
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"),
         "[MS-MQQB] 2.2: for programs with captures; no driver receives these",

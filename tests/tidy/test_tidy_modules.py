@@ -23,7 +23,7 @@ REASONS = {
     "mqdssm/engines/replication/plain_words.py": "one table for notes of the engine, and for logs of stores",
     "mqdssm/testing/openldap_snapshot.py": "loaded only for a test that undoes its changes",
     "mqdssm/testing/server_files.py": "folders of both kinds of private servers",
-    "mqdssm/drivers/peer_recognition.py": "limits what strangers cause, apart from the drivers of sessions",
+    "mqdssm/drivers/tcp/peer_recognition.py": "limits what strangers cause, apart from sessions",
     "mqdssm/engines/actions.py": "events and actions that all engines share; each of them imports it",
     "mqdssm/model/closeable.py": "base of sessions, watches and files of all layers",
     "mqdssm/model/filters.py": "public words of every look-up; users import nothing else for them",

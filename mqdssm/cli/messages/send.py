@@ -21,7 +21,7 @@ from mqdssm.model.transport import (
 )
 
 if TYPE_CHECKING:
-    from mqdssm.drivers.tcp_network import TcpSettings
+    from mqdssm.drivers.tcp.network import TcpSettings
     from mqdssm.errors import NotDelivered
 
 LISTEN: Final = f"0.0.0.0:{SESSION_PORT}"

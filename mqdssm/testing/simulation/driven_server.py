@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
+from mqdssm.drivers.replication.driver import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Inbox
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import DeliveryState, LocalQueueManager
+from mqdssm.drivers.queue_manager.local_queue_manager import DeliveryState, LocalQueueManager
+from mqdssm.drivers.queue_manager.outgoing import Address, QueuedMessage
 from mqdssm.engines.replication.actions import Send
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from mqdssm.drivers.replication import Engine
+from mqdssm.drivers.replication.driver import Engine
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.actions import Action, Event, Perform, Performed, Reply, Send, Started

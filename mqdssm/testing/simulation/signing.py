@@ -11,9 +11,16 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, TypeAlias
 
-from mqdssm.drivers.authentication import AS_SPECIFIED, Distrust, SignaturePolicy, Signer, Verified, Verifier
-from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey
+from mqdssm.drivers.authentication.keyring import TrustedSender
+from mqdssm.drivers.authentication.private_key import KEY_BITS_MIN, PrivateKey
+from mqdssm.drivers.authentication.signatures import (
+    AS_SPECIFIED,
+    Distrust,
+    SignaturePolicy,
+    Signer,
+    Verified,
+    Verifier,
+)
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
@@ -72,7 +79,7 @@ class LiveKeys:
         self._find = find
 
     def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
-        """Yield the server with an identifier, if any (`mqdssm.drivers.keyring.KeyRing`)."""
+        """Yield the server with an identifier, if any (see `KeyRing`)."""
         sender = self._find(queue_manager)
         if sender is not None:
             index, name, role = sender

@@ -13,7 +13,7 @@ import time
 from ipaddress import IPv4Network
 from typing import Any
 
-from mqdssm.drivers.discovery_server import DiscoveryService
+from mqdssm.drivers.discovery.server import DiscoveryService
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.model.discovery import IP_PORT, DirectoryServiceServer

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from mqdssm.drivers.discovery_server import DiscoveryService
+from mqdssm.drivers.discovery.server import DiscoveryService
 from mqdssm.engines.discovery.answers import Answers
 from mqdssm.engines.discovery.client import DiscoveryClient
 from mqdssm.engines.discovery.values import Network

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.drivers.tcp_network import TcpSettings
+from mqdssm.drivers.tcp.network import TcpSettings
 from mqdssm.messaging import QueueManager
 from mqdssm.messaging.queue_manager import MESSAGING
 

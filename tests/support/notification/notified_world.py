@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.notification import NotificationDriver
-from mqdssm.drivers.notifier import Notifier
-from mqdssm.drivers.owned_reader import OwnedReader
-from mqdssm.drivers.queue_manager import LocalQueueManager
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.notification.notifier import Notifier
+from mqdssm.drivers.notification.owned_reader import OwnedReader
+from mqdssm.drivers.notification.receiver import NotificationDriver
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.engines.notification.settings import ReceiverSettings, SenderSettings

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.replication.driver import ReplicationDriver
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.transport import REPLICATION, Arrival
 from mqdssm.engines.replication.actions import Action, Event, Received, Send

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.engines.replication.operations import ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role
 from mqdssm.model.hresults import is_failure

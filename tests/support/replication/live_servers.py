@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mqdssm.drivers.authentication import SignaturePolicy
-from mqdssm.drivers.directory_server import DirectoryServer, start_directory_server
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import SignaturePolicy
+from mqdssm.drivers.replication.directory_server import DirectoryServer, start_directory_server
 from mqdssm.engines.replication.operations import ChangesFound, ObjectOutcome, ObjectRead, ReadObject
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from uuid import UUID, uuid5
 
-from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.queue_manager import DEFAULTS, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.authentication.keyring import PinnedKeys, TrustedSender
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import DEFAULTS, LocalQueueManager, QueueManagerSettings
 from mqdssm.drivers.transport import Inbox
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service

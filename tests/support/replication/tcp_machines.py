@@ -9,13 +9,13 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import MachineDirectory, NameResolver
-from mqdssm.drivers.outgoing import Address
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
+from mqdssm.drivers.queue_manager.message_store import MessageStore
+from mqdssm.drivers.queue_manager.outgoing import Address
+from mqdssm.drivers.tcp.name_resolution import MachineDirectory, NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork, TcpSettings
 from mqdssm.engines.session.settings import SessionSettings
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.socket_addresses import SocketAddress

@@ -15,7 +15,7 @@ from pydantic import BaseModel, RootModel
 
 import mqdssm
 from mqdssm.cli.main import run
-from mqdssm.drivers import message_schema
+from mqdssm.drivers.queue_manager import message_schema
 from mqdssm.server import backup, control_protocol, folder
 
 ADDED: Final = "of_the_next_version"

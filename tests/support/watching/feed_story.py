@@ -17,8 +17,8 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import mqdssm
-from mqdssm.drivers.owned_reader import OwnedReader
-from mqdssm.drivers.watch_feed import WatchFeed
+from mqdssm.drivers.notification.owned_reader import OwnedReader
+from mqdssm.drivers.notification.watch_feed import WatchFeed
 from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching.watch import Watch

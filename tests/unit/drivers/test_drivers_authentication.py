@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from support.replication.queue_managers import START, guid_of, key_of, sender_of
 
-from mqdssm.drivers import authentication
-from mqdssm.drivers.authentication import Distrust, SignaturePolicy, Signer, Verified, Verifier
-from mqdssm.drivers.keyring import KEYS_TRIED_MAX, PinnedKeys, TrustedSender
-from mqdssm.drivers.private_key import PrivateKey, is_signed
+from mqdssm.drivers.authentication import signatures as authentication
+from mqdssm.drivers.authentication.keyring import KEYS_TRIED_MAX, PinnedKeys, TrustedSender
+from mqdssm.drivers.authentication.private_key import PrivateKey, is_signed
+from mqdssm.drivers.authentication.signatures import Distrust, SignaturePolicy, Signer, Verified, Verifier
 from mqdssm.errors import DecodeError, DirectoryNotConnected, MappingError
 from mqdssm.model.messages import (
     AlreadyPurgedMessage,

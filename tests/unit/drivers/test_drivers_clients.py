@@ -6,7 +6,7 @@ import pytest
 from support.replication.driver_bench import Bench, change
 from support.replication.queue_managers import guid_of, wait_until
 
-from mqdssm.drivers import reply_waiters as clients_module
+from mqdssm.drivers.replication import reply_waiters as clients_module
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication.actions import Action, ChangeObject, Reply, Started, TakeOver
 from mqdssm.model.hresults import Hresult

@@ -3,7 +3,7 @@
 import pytest
 from support.replication.queue_managers import guid_of, key_of, wait_until
 
-from mqdssm.drivers.directory_server import start_directory_server
+from mqdssm.drivers.replication.directory_server import start_directory_server
 from mqdssm.engines.replication.operations import HasObjects
 from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.errors import TransportError

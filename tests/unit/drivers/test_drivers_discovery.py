@@ -20,10 +20,11 @@ from support.discovery.client import (
 )
 from support.discovery.services import HERE, answers, client, network_of, serving
 
-from mqdssm.drivers import discovery_server, interfaces
-from mqdssm.drivers.discovery import DiscoveryDriver
-from mqdssm.drivers.discovery_server import DiscoveryService
-from mqdssm.drivers.interfaces import connected_networks
+from mqdssm.drivers.discovery import interfaces
+from mqdssm.drivers.discovery import server as discovery_server
+from mqdssm.drivers.discovery.client import DiscoveryDriver
+from mqdssm.drivers.discovery.interfaces import connected_networks
+from mqdssm.drivers.discovery.server import DiscoveryService
 from mqdssm.engines.discovery.client import Broadcast, ClientState
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
 from mqdssm.errors import ConfigError, TransportError

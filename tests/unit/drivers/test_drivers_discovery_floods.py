@@ -14,8 +14,8 @@ import pytest
 from support.discovery.client import OTHER_SITE, OWN_SITE, other_reply, own_reply, request
 from support.discovery.services import HERE, answers, client, serving
 
-from mqdssm.drivers import packet_filter
-from mqdssm.drivers.discovery import DiscoveryDriver
+from mqdssm.drivers.discovery import packet_filter
+from mqdssm.drivers.discovery.client import DiscoveryDriver
 from mqdssm.engines.discovery.answers import BRIEF_ONE_IN, REPLY_BYTES_MAX
 from mqdssm.engines.discovery.rates import BYTES_AT_ONCE, BYTES_PER_S, OVER_RATE_PER_S
 from mqdssm.engines.discovery.sources import EVERYWHERE, SourceNetworks

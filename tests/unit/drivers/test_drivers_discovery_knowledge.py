@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from support.discovery.client import knowledge
 
-from mqdssm.drivers.discovery_knowledge import KnowledgeCache, _entry, protocols_of
+from mqdssm.drivers.discovery.directory_data import KnowledgeCache, _entry, protocols_of
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.model.elements import QueueManager

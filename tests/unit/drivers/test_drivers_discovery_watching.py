@@ -7,7 +7,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Self
 
-from mqdssm.drivers.discovery_knowledge import KnowledgeWatch
+from mqdssm.drivers.discovery.directory_data import KnowledgeWatch
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
 
 

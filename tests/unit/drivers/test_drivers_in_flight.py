@@ -5,10 +5,14 @@ from itertools import count
 import pytest
 from support.replication.queue_managers import Clock, guid_of, nack, received, wait_until
 
-from mqdssm.drivers.authentication import Verifier
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.outgoing import OutgoingLimits, QueuedMessage
-from mqdssm.drivers.queue_manager import DeliveryState, LocalQueueManager, QueueManagerSettings
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.signatures import Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import (
+    DeliveryState,
+    LocalQueueManager,
+    QueueManagerSettings,
+)
+from mqdssm.drivers.queue_manager.outgoing import OutgoingLimits, QueuedMessage
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import TransportError
 from mqdssm.model.names import DirectFormatName, DirectProtocol, PathKind

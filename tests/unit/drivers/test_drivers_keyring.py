@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 from support.replication.queue_managers import guid_of, key_of, sender_of
 
-from mqdssm.drivers import keyring
-from mqdssm.drivers.keyring import BELIEVED_S, OUTAGE_S, UNKNOWN_S, DirectoryKeys, KeyRings, PinnedKeys
+from mqdssm.drivers.authentication import keyring
+from mqdssm.drivers.authentication.keyring import (
+    BELIEVED_S,
+    OUTAGE_S,
+    UNKNOWN_S,
+    DirectoryKeys,
+    KeyRings,
+    PinnedKeys,
+)
 from mqdssm.engines.replication.operations import (
     ApplyChanges,
     CreateObject,

@@ -8,8 +8,8 @@ from support.replication.live_servers import Enterprise, pec_with_site, site_of,
 from support.replication.queue_managers import guid_of, wait_until
 from support.replication.tcp_machines import TcpNetworks
 
-from mqdssm.drivers.authentication import Distrust, SignaturePolicy
-from mqdssm.drivers.private_key import PrivateKey
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import Distrust, SignaturePolicy
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.model.hresults import Hresult

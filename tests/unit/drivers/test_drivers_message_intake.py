@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 from support.replication.queue_managers import Clock, guid_of, key_of, sender_of, signed
 
-from mqdssm.drivers.acknowledger import Acknowledger
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.message_intake import POSTPONED_MAX, POSTPONED_S, ArrivingMessage, MessageIntake
-from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.replay_marks import ReplayMarks
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.replay_marks import ReplayMarks
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.queue_manager.acknowledger import Acknowledger
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
+from mqdssm.drivers.queue_manager.message_intake import (
+    POSTPONED_MAX,
+    POSTPONED_S,
+    ArrivingMessage,
+    MessageIntake,
+)
+from mqdssm.drivers.queue_manager.message_store import MessageStore
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import ConfigError, DirectoryError, TransportError

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mqdssm.drivers import message_numbers
-from mqdssm.drivers.message_numbers import BLOCK, MessageNumbers
+from mqdssm.drivers.tcp import message_numbers
+from mqdssm.drivers.tcp.message_numbers import BLOCK, MessageNumbers
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.events import durable_files
 
 _PRINT = """
 import sys
 from pathlib import Path
-from mqdssm.drivers import message_numbers
+from mqdssm.drivers.tcp import message_numbers
 message_numbers.BLOCK, message_numbers._AHEAD = 8, 2
 for number in message_numbers.MessageNumbers(Path(sys.argv[1])):
     print(number, flush=True)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.queue_manager.message_queue import MessageQueue
 
 
 def queue(messages_max=100, bytes_max=10_000) -> MessageQueue[bytes]:

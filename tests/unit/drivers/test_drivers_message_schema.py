@@ -12,8 +12,8 @@ from support.programs.starting import run
 from support.project.source_tree import ROOT
 from support.replication.queue_managers import guid_of
 
-from mqdssm.drivers import message_schema
-from mqdssm.drivers.message_store import MessageStore
+from mqdssm.drivers.queue_manager import message_schema
+from mqdssm.drivers.queue_manager.message_store import MessageStore
 from mqdssm.errors import ConfigError
 from mqdssm.model.transport import AuthenticationLevel, MessageId
 
@@ -22,7 +22,7 @@ LEFT = guid_of("LEFT")
 KILLED_AT = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from mqdssm.drivers.message_store import MessageStore
+from mqdssm.drivers.queue_manager.message_store import MessageStore
 
 connect, left = sqlite3.connect, int(sys.argv[2])
 

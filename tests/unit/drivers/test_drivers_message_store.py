@@ -11,7 +11,7 @@ from hypothesis import given
 from support.packets.strategies import queues, user_packets
 from support.replication.queue_managers import guid_of, sender_of
 
-from mqdssm.drivers.message_store import MessageStore, encode_message
+from mqdssm.drivers.queue_manager.message_store import MessageStore, encode_message
 from mqdssm.drivers.transport import Arrival
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.packet_messages import message_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replication.queue_managers import guid_of
 
-from mqdssm.drivers.outgoing import Outgoing, OutgoingLimits
+from mqdssm.drivers.queue_manager.outgoing import Outgoing, OutgoingLimits
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.model.transport import INFINITE, Message, MessageClass
 

@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from support.session.jumping_loop import JumpingLoop
 
-from mqdssm.drivers.outbox import Outbox
-from mqdssm.drivers.peer_recognition import LOOK_UP_S
-from mqdssm.drivers.session_connection import PendingBytes
-from mqdssm.drivers.session_driver import CONNECT_S, NeighborSession, SessionContext
+from mqdssm.drivers.tcp.outbox import Outbox
+from mqdssm.drivers.tcp.peer_recognition import LOOK_UP_S
+from mqdssm.drivers.tcp.session_connection import PendingBytes
+from mqdssm.drivers.tcp.session_driver import CONNECT_S, NeighborSession, SessionContext
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.session.settings import RETRY_CONNECT_S, RETRY_JITTER, SessionSettings
 from mqdssm.engines.session.timers import SessionState

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from support.replication.queue_managers import key_of
 
-from mqdssm.drivers.private_key import PrivateKey, is_signed
+from mqdssm.drivers.authentication.private_key import PrivateKey, is_signed
 from mqdssm.errors import ConfigError
 from mqdssm.model.transport import HashAlgorithm
 from mqdssm.wire.keys import KeyAlgorithm, PublicKeys

@@ -14,12 +14,12 @@ from support.replication.queue_managers import (
     wait_until,
 )
 
-from mqdssm.drivers import inbox as inbox_module
-from mqdssm.drivers import queue_manager
-from mqdssm.drivers.authentication import Distrust
-from mqdssm.drivers.outgoing import OutgoingLimits
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.queue_manager import ARRIVING_MAX, QueueManagerSettings
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import Distrust
+from mqdssm.drivers.queue_manager import inbox as inbox_module
+from mqdssm.drivers.queue_manager import local_queue_manager as queue_manager
+from mqdssm.drivers.queue_manager.local_queue_manager import ARRIVING_MAX, QueueManagerSettings
+from mqdssm.drivers.queue_manager.outgoing import OutgoingLimits
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.names import DirectFormatName, DirectProtocol, PathKind, parse_format_name
@@ -478,7 +478,7 @@ def test_fifty_hosts():
 
 
 def _shared_sender(name, key):
-    from mqdssm.drivers.keyring import TrustedSender
+    from mqdssm.drivers.authentication.keyring import TrustedSender
     from mqdssm.model.replication import Service
 
     return TrustedSender(machine_name=name, service=Service.BSC, keys=key.public_keys().keys)

@@ -8,10 +8,10 @@ import pytest
 from support.replication.driver_bench import ACK, SEND
 from support.replication.queue_managers import guid_of, wait_until
 
-from mqdssm.drivers import receiving
-from mqdssm.drivers import sent_messages as outstanding_module
-from mqdssm.drivers.receiving import ARRIVED_MAX
-from mqdssm.drivers.sent_messages import GRACE_S, SentMessage, SentMessages
+from mqdssm.drivers.replication import message_reader as receiving
+from mqdssm.drivers.replication import sent_messages as outstanding_module
+from mqdssm.drivers.replication.message_reader import ARRIVED_MAX
+from mqdssm.drivers.replication.sent_messages import GRACE_S, SentMessage, SentMessages
 from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.replication.actions import Nacked, Received, Started
 from mqdssm.model.replication import Service

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replication.queue_managers import guid_of, key_of, sender_of, signed
 
-from mqdssm.drivers.authentication import Distrust, Signer, Verified, Verifier
-from mqdssm.drivers.keyring import PinnedKeys
-from mqdssm.drivers.replay_marks import LEAD_S, ReplayMarks
-from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
+from mqdssm.drivers.authentication.keyring import PinnedKeys
+from mqdssm.drivers.authentication.replay_detection import AGE_MAX_S, ReplayDetector
+from mqdssm.drivers.authentication.replay_marks import LEAD_S, ReplayMarks
+from mqdssm.drivers.authentication.signatures import Distrust, Signer, Verified, Verifier
 from mqdssm.engines.replication.state import REQUEST_TIMEOUT_S
 from mqdssm.errors import ConfigError
 from mqdssm.model.transport import replication_queue
@@ -167,7 +167,7 @@ def test_many_messages_are_few_writes(machine, monkeypatch):
 
 
 def test_the_file_is_small_and_its_owners(machine, monkeypatch):
-    monkeypatch.setattr("mqdssm.drivers.replay_marks.MARKS_MAX", 20)
+    monkeypatch.setattr("mqdssm.drivers.authentication.replay_marks.MARKS_MAX", 20)
     machine.start()
     for number in range(60):
         machine.up_s = number * 2 * LEAD_S
@@ -213,7 +213,7 @@ def test_a_folder_that_cannot_be_written_to_disk_is_no_defect_of_ours(machine, m
 
 def test_many_senders_with_dates_ahead_silence_nobody_else(machine, monkeypatch):
     """Decision R98: a PSC can make machines with keys, as many as it likes."""
-    monkeypatch.setattr("mqdssm.drivers.replay_marks.MARKS_MAX", 5)
+    monkeypatch.setattr("mqdssm.drivers.authentication.replay_marks.MARKS_MAX", 5)
     machine.start()
     for number in range(20):
         assert machine.admits(NOW + AGE_MAX_S - 60, sender=f"mine{number}")

@@ -3,7 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.drivers.replays import AGE_MAX_S, SENDERS_MAX, ReplayDetector, SeenSignatures
+from mqdssm.drivers.authentication.replay_detection import (
+    AGE_MAX_S,
+    SENDERS_MAX,
+    ReplayDetector,
+    SeenSignatures,
+)
 
 NOW = 1_700_000_000
 

@@ -9,8 +9,8 @@ import pytest
 from support.replication.driver_bench import ACK, SEND, Bench, change
 from support.replication.queue_managers import guid_of, wait_until
 
-from mqdssm.drivers.authentication import SignaturePolicy
-from mqdssm.drivers.sent_messages import SentMessage, SentMessages
+from mqdssm.drivers.authentication.signatures import SignaturePolicy
+from mqdssm.drivers.replication.sent_messages import SentMessage, SentMessages
 from mqdssm.engines.actions import Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.replication.actions import ChangeObject, Perform, Performed, Received, Started
 from mqdssm.engines.replication.operations import LoadState, PersistedState

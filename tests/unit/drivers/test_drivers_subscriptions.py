@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from support.notification.receivers import manager, queue
 
-from mqdssm.drivers.subscriptions import MISSED_NAMED_MAX, Missed, Subscriptions
+from mqdssm.drivers.notification.subscriptions import MISSED_NAMED_MAX, Missed, Subscriptions
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.model.owned import QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
 

@@ -7,9 +7,9 @@ import pytest
 from support.replication.queue_managers import guid_of, nack, received, signed, wait_until
 from support.replication.tcp_machines import QUICK, TcpMachines
 
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.queue_manager import QueueManagerSettings
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.queue_manager.local_queue_manager import QueueManagerSettings
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.errors import TransportError
 from mqdssm.model.names import parse_format_name

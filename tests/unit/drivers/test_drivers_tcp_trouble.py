@@ -14,9 +14,9 @@ from support.replication.queue_managers import guid_of, received, signed, wait_u
 from support.replication.tcp_machines import QUICK, CuttingProxy, TcpMachines
 from support.session.raw_client import BASE, SIGNATURE, RawClient, accept, packet, user_packet
 
-from mqdssm.drivers import peer_recognition
-from mqdssm.drivers.name_resolution import MachineNames
-from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
+from mqdssm.drivers.tcp import peer_recognition
+from mqdssm.drivers.tcp.name_resolution import MachineNames
+from mqdssm.drivers.tcp.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.transport import NOTIFICATION, REPLICATION
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import parse_format_name

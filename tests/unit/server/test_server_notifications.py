@@ -14,11 +14,11 @@ from uuid import UUID, uuid4
 import pytest
 from support.replication.queue_managers import wait_until
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.keyring import PinnedKeys, TrustedSender
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.authentication.keyring import PinnedKeys, TrustedSender
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.drivers.transport import NOTIFICATION, Inbox
 from mqdssm.events.watching.journal import WatchJournal
 from mqdssm.model.elements import Queue, QueueManager

@@ -10,8 +10,8 @@ import pytest
 from support.notification.receivers import body, deletion
 from support.replication.queue_managers import wait_until
 
-from mqdssm.drivers.name_resolution import NameResolver, SocketAddress
-from mqdssm.drivers.tcp_network import TcpNetwork, TcpSettings
+from mqdssm.drivers.tcp.name_resolution import NameResolver, SocketAddress
+from mqdssm.drivers.tcp.network import TcpNetwork, TcpSettings
 from mqdssm.drivers.transport import Transport
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.guid import Guid

@@ -12,7 +12,7 @@ from support.replication.queue_managers import wait_until
 from support.servers.running_server import RunningServer, init, running
 
 from mqdssm.drivers.engine_driver import EngineDriver
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.service_manager import Watchdog, notify_manager

@@ -14,9 +14,9 @@ from support.replication.queue_managers import guid_of, key_of, wait_until
 from support.replication.tcp_machines import QUICK
 from support.servers.proxy import Proxy
 
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.tcp_network import TcpNetwork
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.network import TcpNetwork
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import (
     ConfigError,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from mqdssm.drivers.private_key import PrivateKey, is_signed
+from mqdssm.drivers.authentication.private_key import PrivateKey, is_signed
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import parse_format_name
 from mqdssm.model.transport import (

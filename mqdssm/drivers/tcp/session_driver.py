@@ -16,12 +16,12 @@ from itertools import islice
 from random import random
 from typing import Final
 
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.outbox import Outbox
-from mqdssm.drivers.outgoing import QueuedMessage
-from mqdssm.drivers.peer_recognition import PeerRecognition
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
+from mqdssm.drivers.queue_manager.outgoing import QueuedMessage
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.outbox import Outbox
+from mqdssm.drivers.tcp.peer_recognition import PeerRecognition
+from mqdssm.drivers.tcp.session_connection import PendingBytes, SessionConnection
 from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
 from mqdssm.engines.session import actions as do

@@ -13,10 +13,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.drivers.keyring import KEYS_TRIED_MAX, KeyRing, TrustedSender
-from mqdssm.drivers.private_key import KEY_BITS_MIN, PrivateKey, is_signed
-from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.replays import AGE_MAX_S, ReplayDetector
+from mqdssm.drivers.authentication.keyring import KEYS_TRIED_MAX, KeyRing, TrustedSender
+from mqdssm.drivers.authentication.private_key import KEY_BITS_MIN, PrivateKey, is_signed
+from mqdssm.drivers.authentication.replay_detection import AGE_MAX_S, ReplayDetector
+from mqdssm.drivers.authentication.replay_marks import ReplayMarks
 from mqdssm.drivers.threads import WarningLimit
 from mqdssm.errors import ConfigError, DecodeError, DirectoryError, MappingError
 from mqdssm.model.guid import GUID_BYTES, Guid

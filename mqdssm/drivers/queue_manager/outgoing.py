@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple, TypeAlias
 
-from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.queue_manager.message_queue import MessageQueue
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX
 from mqdssm.model.guid import Guid

@@ -13,8 +13,8 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-from mqdssm.drivers import packet_filter
-from mqdssm.drivers.interfaces import on_link_networks
+from mqdssm.drivers.discovery import packet_filter
+from mqdssm.drivers.discovery.interfaces import on_link_networks
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.actions import Dropped
 from mqdssm.engines.discovery import server as do

@@ -13,13 +13,13 @@ from enum import Enum
 from threading import Condition, Lock
 from typing import Final, Protocol
 
-from mqdssm.drivers.acknowledger import Acknowledger
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.delivery_observers import DeliveryObserver, DeliveryObservers
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.message_intake import ArrivingMessage, MessageIntake
-from mqdssm.drivers.message_store import MessageStore, check_size, is_recoverable
-from mqdssm.drivers.outgoing import (
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.queue_manager.acknowledger import Acknowledger
+from mqdssm.drivers.queue_manager.delivery_observers import DeliveryObserver, DeliveryObservers
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
+from mqdssm.drivers.queue_manager.message_intake import ArrivingMessage, MessageIntake
+from mqdssm.drivers.queue_manager.message_store import MessageStore, check_size, is_recoverable
+from mqdssm.drivers.queue_manager.outgoing import (
     LIMITS,
     Address,
     Outgoing,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from mqdssm.drivers.notifier import Notifier
+from mqdssm.drivers.notification.notifier import Notifier
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.errors import DirectoryError, TransportError
 from mqdssm.events.facade import Directory
@@ -23,7 +23,7 @@ log: Final = logging.getLogger(__name__)
 class LocalReceiver(Protocol):
     """Receiver of changes of the own objects.
 
-    `mqdssm.drivers.notification.NotificationDriver` is one.
+    `mqdssm.drivers.notification.receiver.NotificationDriver` is one.
     """
 
     def refresh(self) -> None:

@@ -19,21 +19,21 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-from mqdssm.drivers.authentication import Signer, Verifier
-from mqdssm.drivers.message_numbers import MessageNumbers
-from mqdssm.drivers.message_store import MessageStore
-from mqdssm.drivers.name_resolution import NameResolver
-from mqdssm.drivers.outbox import Outbox
-from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.queue_manager import (
+from mqdssm.drivers.authentication.signatures import Signer, Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import (
     DEFAULTS,
     RETRY_S,
     DeliveryState,
     LocalQueueManager,
     QueueManagerSettings,
 )
-from mqdssm.drivers.session_connection import PendingBytes, SessionConnection
-from mqdssm.drivers.session_driver import (
+from mqdssm.drivers.queue_manager.message_store import MessageStore
+from mqdssm.drivers.queue_manager.outgoing import Address, QueuedMessage
+from mqdssm.drivers.tcp.message_numbers import MessageNumbers
+from mqdssm.drivers.tcp.name_resolution import NameResolver
+from mqdssm.drivers.tcp.outbox import Outbox
+from mqdssm.drivers.tcp.session_connection import PendingBytes, SessionConnection
+from mqdssm.drivers.tcp.session_driver import (
     AcceptedSession,
     NeighborSession,
     SessionContext,
@@ -94,7 +94,7 @@ TCP_DEFAULTS: Final = TcpSettings()
 class TcpNetwork:
     """Network of one local queue manager.
 
-    `mqdssm.drivers.queue_manager.MessageCarrier` is the protocol of such networks.
+    `mqdssm.drivers.queue_manager.local_queue_manager.MessageCarrier` is the protocol of such networks.
 
     Args:
         listen: IP address and port to listen on, port 0: any; None: messages are only sent.

@@ -14,7 +14,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
-from mqdssm.drivers.outgoing import Address
+from mqdssm.drivers.queue_manager.outgoing import Address
 from mqdssm.errors import DirectoryError, MappingError, ObjectNotFound, TransportError
 from mqdssm.events.facade import Directory
 from mqdssm.model.elements import QueueManager

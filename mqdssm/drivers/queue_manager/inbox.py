@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from threading import Condition, Lock
 from typing import Final, TypeAlias
 
-from mqdssm.drivers.message_queue import MessageQueue
+from mqdssm.drivers.queue_manager.message_queue import MessageQueue
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError
 from mqdssm.model.transport import Message, MessageClass, MessageId

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from mqdssm.drivers.replay_marks import ReplayMarks
+from mqdssm.drivers.authentication.replay_marks import ReplayMarks
 from mqdssm.errors import ConfigError
 
 AGE_MAX_S: Final = 3600

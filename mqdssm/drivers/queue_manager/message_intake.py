@@ -10,10 +10,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from mqdssm.drivers.acknowledger import Acknowledger
-from mqdssm.drivers.authentication import Distrust, Verified, Verifier
-from mqdssm.drivers.inbox import LocalInbox
-from mqdssm.drivers.message_store import MessageStore, is_recoverable
+from mqdssm.drivers.authentication.signatures import Distrust, Verified, Verifier
+from mqdssm.drivers.queue_manager.acknowledger import Acknowledger
+from mqdssm.drivers.queue_manager.inbox import LocalInbox
+from mqdssm.drivers.queue_manager.message_store import MessageStore, is_recoverable
 from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.errors import TransportError

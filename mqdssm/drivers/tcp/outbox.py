@@ -5,8 +5,8 @@ from collections import deque
 from threading import Lock
 from typing import Final, NamedTuple
 
-from mqdssm.drivers.outgoing import Address, QueuedMessage
-from mqdssm.drivers.session_connection import BATCH_BYTES
+from mqdssm.drivers.queue_manager.outgoing import Address, QueuedMessage
+from mqdssm.drivers.tcp.session_connection import BATCH_BYTES
 from mqdssm.model.transport import is_acknowledgement
 
 

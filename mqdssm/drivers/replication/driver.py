@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from typing import Final, Protocol
 from uuid import uuid4
 
-from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy
+from mqdssm.drivers.authentication.signatures import AS_SPECIFIED, SignaturePolicy
 from mqdssm.drivers.engine_driver import EngineDriver
 from mqdssm.drivers.measurements import MessageCounts, MessageOutcome
-from mqdssm.drivers.receiving import QueueReceiver
-from mqdssm.drivers.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
-from mqdssm.drivers.sent_messages import SentMessage, SentMessages
+from mqdssm.drivers.replication.message_reader import QueueReceiver
+from mqdssm.drivers.replication.reply_waiters import CLIENT_WAIT_S, ReplyWaiters
+from mqdssm.drivers.replication.sent_messages import SentMessage, SentMessages
 from mqdssm.drivers.store_thread import StoreThread
 from mqdssm.drivers.threads import WarningLimit
 from mqdssm.drivers.transport import REPLICATION, Inbox, Transport

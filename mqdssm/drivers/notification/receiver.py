@@ -9,7 +9,7 @@ from threading import Event
 from typing import Final, Protocol, Self
 
 from mqdssm.drivers.engine_driver import EngineDriver
-from mqdssm.drivers.subscriptions import Subscriptions
+from mqdssm.drivers.notification.subscriptions import Subscriptions
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import NOTIFICATION, Arrival, Inbox, Transport
 from mqdssm.engines.notification import actions as do
@@ -30,7 +30,7 @@ RECEIVE_S: Final = 0.2
 
 
 class OwnStateReader(Protocol):
-    """`mqdssm.drivers.owned_reader.OwnedReader`."""
+    """`mqdssm.drivers.notification.owned_reader.OwnedReader`."""
 
     def perform(self, operation: do.Operation) -> do.Result:
         """Perform one read."""
@@ -126,7 +126,7 @@ class NotificationDriver(EngineDriver[do.Event]):
 
         Any thread may call this.
 
-        `mqdssm.drivers.watch_feed.WatchFeed` does so for a whole watch.
+        `mqdssm.drivers.notification.watch_feed.WatchFeed` does so for a whole watch.
         """
         for change in changes:
             event = do.Observed.of(change)

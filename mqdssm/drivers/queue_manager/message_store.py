@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from mqdssm.drivers.keyring import TrustedSender
-from mqdssm.drivers.message_schema import prepare_database
+from mqdssm.drivers.authentication.keyring import TrustedSender
+from mqdssm.drivers.queue_manager.message_schema import prepare_database
 from mqdssm.drivers.transport import Arrival
 from mqdssm.errors import ConfigError, DecodeError, TransportError
 from mqdssm.model.guid import NULL_GUID, Guid

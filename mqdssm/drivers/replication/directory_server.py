@@ -7,12 +7,12 @@ from secrets import randbits
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from mqdssm.drivers.authentication import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
-from mqdssm.drivers.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
-from mqdssm.drivers.private_key import PrivateKey
-from mqdssm.drivers.queue_manager import LocalQueueManager
-from mqdssm.drivers.replay_marks import ReplayMarks
-from mqdssm.drivers.replication import ReplicationDriver
+from mqdssm.drivers.authentication.keyring import DirectoryKeys, KeyRings, PinnedKeys, TrustedSender
+from mqdssm.drivers.authentication.private_key import PrivateKey
+from mqdssm.drivers.authentication.replay_marks import ReplayMarks
+from mqdssm.drivers.authentication.signatures import AS_SPECIFIED, SignaturePolicy, Signer, Verifier
+from mqdssm.drivers.queue_manager.local_queue_manager import LocalQueueManager
+from mqdssm.drivers.replication.driver import ReplicationDriver
 from mqdssm.drivers.store_thread import RETRY_FIRST_S, StoreThread
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.engines.replication.engine import ReplicationEngine

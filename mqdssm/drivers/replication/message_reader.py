@@ -7,7 +7,7 @@ from threading import Condition, Event, Thread
 from typing import Final
 
 from mqdssm.drivers.measurements import MessageCounts, MessageOutcome
-from mqdssm.drivers.sent_messages import SentMessages
+from mqdssm.drivers.replication.sent_messages import SentMessages
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.drivers.transport import Arrival, Inbox
 from mqdssm.engines.replication.actions import Event as EngineEvent

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from mqdssm.drivers.message_store import MessageStore, is_recoverable
-from mqdssm.drivers.outgoing import Address, address_of
+from mqdssm.drivers.queue_manager.message_store import MessageStore, is_recoverable
+from mqdssm.drivers.queue_manager.outgoing import Address, address_of
 from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import TransportError

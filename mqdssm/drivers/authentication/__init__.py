@@ -1,0 +1,1 @@
+"""Signatures of messages, keys that may sign, detection of replays."""

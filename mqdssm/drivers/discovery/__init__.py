@@ -1,0 +1,1 @@
+"""Discovery over UDP ([MS-MQSD]): client, server, data from the directory."""

@@ -1,0 +1,1 @@
+"""Change notification ([MS-MQCN]): sender, receiver, subscribers."""

@@ -1,0 +1,1 @@
+"""Queue manager ([MS-MQQB]): inboxes, outgoing queues, acknowledgements."""

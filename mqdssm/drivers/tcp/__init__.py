@@ -1,0 +1,1 @@
+"""Carrier of messages over TCP: sessions, connections, addresses of neighbours."""
