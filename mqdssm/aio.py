@@ -170,7 +170,7 @@ class AsyncDirectory:
         )
         await self._wait_for_turn()
         try:
-            async with aclosing(self._stream(objects, AHEAD_MAX)) as stream:
+            async with aclosing(self._iterate_items(objects, AHEAD_MAX)) as stream:
                 async for obj in stream:
                     yield obj
         finally:
@@ -226,7 +226,7 @@ class AsyncDirectory:
     ) -> AsyncGenerator[ElementOutcome[E], None]:
         """Create many objects, and yield their outcomes."""
         changes = self._directory.create_many(elements, attributes=attributes, stop_on_error=stop_on_error)
-        return self._stream(changes, 1)
+        return self._iterate_items(changes, 1)
 
     def write_many(
         self,
@@ -240,23 +240,23 @@ class AsyncDirectory:
         changes = self._directory.write_many(
             elements, attributes=attributes, if_unchanged=if_unchanged, stop_on_error=stop_on_error
         )
-        return self._stream(changes, 1)
+        return self._iterate_items(changes, 1)
 
     def upsert_many(
         self, elements: Iterable[E], *, attributes: Sequence[str] | None = None, stop_on_error: bool = False
     ) -> AsyncGenerator[ElementOutcome[E], None]:
         """Write or create many objects, and yield their outcomes."""
         changes = self._directory.upsert_many(elements, attributes=attributes, stop_on_error=stop_on_error)
-        return self._stream(changes, 1)
+        return self._iterate_items(changes, 1)
 
     def delete_many(
         self, elements: Iterable[E], *, recursive: bool = False, stop_on_error: bool = False
     ) -> AsyncGenerator[ElementOutcome[E], None]:
         """Delete many objects, and yield their outcomes."""
         changes = self._directory.delete_many(elements, recursive=recursive, stop_on_error=stop_on_error)
-        return self._stream(changes, 1)
+        return self._iterate_items(changes, 1)
 
-    async def _stream(self, items: Generator[T, None, None], ahead: int) -> AsyncGenerator[T, None]:
+    async def _iterate_items(self, items: Generator[T, None, None], ahead: int) -> AsyncGenerator[T, None]:
         """Yield the items of a generator that runs in the threads, in batches."""
         step: Future[list[T]] | None = None
         size = 1

@@ -229,7 +229,7 @@ class OutcomeUnknown(DirectoryNotConnected):
     """
 
 
-def why_no_folder(error: OSError) -> str:
+def explain_folder_error(error: OSError) -> str:
     """Return the reason why a named folder cannot be used, and the remedy."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         return "a file is there: name a folder"
@@ -238,7 +238,7 @@ def why_no_folder(error: OSError) -> str:
 
 
 @contextmanager
-def folder_errors(trouble: str) -> Iterator[None]:
+def convert_folder_errors(trouble: str) -> Iterator[None]:
     """Raise ConfigError for an error of the system with a folder.
 
     The message says what cannot be done, why, and what to do.
@@ -246,10 +246,10 @@ def folder_errors(trouble: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{trouble}: {why_no_folder(error)}") from error
+        raise ConfigError(f"{trouble}: {explain_folder_error(error)}") from error
 
 
-def full_disk(folder: object) -> ConfigError:
+def make_full_disk_error(folder: object) -> ConfigError:
     """Return the error for temporary files that do not fit on the disk of a folder."""
     return ConfigError(
         f"the disk of {folder} is full: free it, or name a folder of another one for temporary files "

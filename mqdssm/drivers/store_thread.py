@@ -26,7 +26,7 @@ from mqdssm.engines.replication.operations import (
     ReadObject,
     Result,
 )
-from mqdssm.engines.replication.plain_words import plain_words
+from mqdssm.engines.replication.plain_words import describe_plainly
 from mqdssm.errors import DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import is_failure
@@ -245,7 +245,7 @@ class StoreThread:
             return None
         wait = self._wait or self._retry_first_s
         self._wait = min(2 * wait, self._retry_max_s)
-        log.warning("%s failed, and is repeated in %.1f s: %s", plain_words(job.operation), wait, error)
+        log.warning("%s failed, and is repeated in %.1f s: %s", describe_plainly(job.operation), wait, error)
         return wait
 
     def _run(self) -> None:

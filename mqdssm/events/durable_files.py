@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ def make_empty_folder(folder: Path, hint: str = "name a new folder") -> None:
     Raises:
         ConfigError: it has files in it, or cannot be made.
     """
-    with folder_errors(f"{folder} cannot be made"):
+    with convert_folder_errors(f"{folder} cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: {hint}")

@@ -27,7 +27,7 @@ from mqdssm.drivers.tcp.network import TcpNetwork, TcpSettings
 from mqdssm.drivers.threads import WorkerThread
 from mqdssm.drivers.transport import Arrival, LocalQueue
 from mqdssm.engines.session.settings import SessionSettings
-from mqdssm.errors import MqdssmError, TransportError, folder_errors
+from mqdssm.errors import MqdssmError, TransportError, convert_folder_errors
 from mqdssm.messaging.message_delivery import REQUESTED, Acknowledge, MessageDelivery
 from mqdssm.messaging.private_queue import PrivateQueue
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -144,7 +144,7 @@ class QueueManager:
             folder = Path(self._closing.enter_context(TemporaryDirectory(prefix="mqdssm-")))
         else:
             folder = self._folder
-            with folder_errors(f"the folder {folder} of the queue manager cannot be made"):
+            with convert_folder_errors(f"the folder {folder} of the queue manager cannot be made"):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._store = MessageStore(folder / "messages.sqlite")
             self._closing.callback(self._store.close)

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import duckdb
 import pyarrow as pa
 
-from mqdssm.errors import ConfigError, MqdssmError, full_disk
+from mqdssm.errors import ConfigError, MqdssmError, make_full_disk_error
 from mqdssm.pipeline.runner import StopRequest
 
 MEMORY_MB: Final = 512
@@ -158,7 +158,7 @@ class Database:
         text = str(error)
         words = text.splitlines()[0]
         if any(mark in text for mark in _NO_SPACE):
-            return full_disk(self._folder)
+            return make_full_disk_error(self._folder)
         if isinstance(error, duckdb.OutOfMemoryException):
             return ConfigError(
                 f"the comparison needs more memory than {self._memory_mb} MB: use --engine spark ({words})"

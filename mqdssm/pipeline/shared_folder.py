@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from mqdssm.errors import ConfigError, folder_errors, full_disk
+from mqdssm.errors import ConfigError, convert_folder_errors, make_full_disk_error
 from mqdssm.pipeline.spark_options import SparkOptions
 
 
@@ -87,7 +87,7 @@ def temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
     Raises:
         ConfigError: the parent cannot be used.
     """
-    with folder_errors(f"{parent or 'the temporary folder'} cannot be used"):
+    with convert_folder_errors(f"{parent or 'the temporary folder'} cannot be used"):
         folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
     with folder as name:
         yield Path(name)
@@ -111,4 +111,4 @@ def reporting_full_disk(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise full_disk(folder) from error
+        raise make_full_disk_error(folder) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, TextIO
 
-from mqdssm.errors import ConfigError, folder_errors, require_packages
+from mqdssm.errors import ConfigError, convert_folder_errors, require_packages
 from mqdssm.model.propids import Variant
 from mqdssm.model.safe_text import csv_cell
 from mqdssm.samples import elements
@@ -180,7 +180,7 @@ def generate(
     """
     if form is SampleForm.MQIS and table_form is TableForm.PARQUET:
         require_packages("pyarrow")
-    with folder_errors(f"cannot write to {folder}"):
+    with convert_folder_errors(f"cannot write to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty: name a new or an empty folder")

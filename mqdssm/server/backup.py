@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import mqdssm
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.server.config import ServerConfig
 from mqdssm.server.folder import FORMAT, DirectoryServerFolder, check_known_format
 from mqdssm.server.private_directory import check_dump, dump_directory, load_directory
@@ -46,7 +46,7 @@ def check_back_up(folder: DirectoryServerFolder, file: Path) -> ServerConfig:
     """
     config = _config_to_back_up(folder)
     check_dump(folder)
-    with folder_errors(f"the backup {file} cannot be written"):
+    with convert_folder_errors(f"the backup {file} cannot be written"):
         if file.exists():
             raise ConfigError(f"the backup {file} exists: name a new file")
         if not os.access(file.parent, os.W_OK | os.X_OK):
@@ -69,7 +69,7 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
     """
     config = _config_to_back_up(folder)
     with (
-        folder_errors(f"the backup {file} cannot be written"),
+        convert_folder_errors(f"the backup {file} cannot be written"),
         _new_file(file) as archive_file,
         tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary,
     ):
@@ -111,7 +111,7 @@ def check_restore(file: Path, path: Path) -> ServerConfig:
     """
     folder = DirectoryServerFolder(path)
     with (
-        folder_errors(f"the backup {file} cannot be read"),
+        convert_folder_errors(f"the backup {file} cannot be read"),
         file.open("rb") as opened,
         tempfile.TemporaryDirectory(prefix="mqdssm-") as temporary,
     ):
@@ -133,7 +133,7 @@ def restore(file: Path, path: Path) -> DirectoryServerFolder:
         ConfigError: the file is no whole backup, the folder is not empty, or slapd is missing.
     """
     folder = DirectoryServerFolder(path)
-    with folder_errors(f"the backup {file} cannot be read"), file.open("rb") as opened:
+    with convert_folder_errors(f"the backup {file} cannot be read"), file.open("rb") as opened:
         folder.make()
         try:
             _extract(file, opened, folder.path)

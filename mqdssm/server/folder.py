@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import mqdssm
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import check_own, locked, write_atomically
 
 FORMAT: Final = 1
@@ -107,7 +107,7 @@ class DirectoryServerFolder:
         Raises:
             ConfigError: it cannot be made, or holds a server already.
         """
-        with folder_errors(f"{self.path} cannot hold a directory server"):
+        with convert_folder_errors(f"{self.path} cannot hold a directory server"):
             if self.path.exists():
                 self._check_empty()
                 place = self.path
@@ -129,7 +129,7 @@ class DirectoryServerFolder:
         Raises:
             ConfigError: it cannot be made, or holds a server already.
         """
-        with folder_errors(f"{self.path} cannot hold a directory server"):
+        with convert_folder_errors(f"{self.path} cannot hold a directory server"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._check_empty()
             self.path.chmod(0o700)
@@ -140,7 +140,7 @@ class DirectoryServerFolder:
         Raises:
             ConfigError: it is another user's, others can read it, or there is no such folder.
         """
-        with folder_errors(f"the folder {self.path} of the directory server cannot be used"):
+        with convert_folder_errors(f"the folder {self.path} of the directory server cannot be used"):
             check_own(self.path)
             mode = self.path.stat().st_mode
         if mode & _OTHERS:
@@ -155,7 +155,7 @@ class DirectoryServerFolder:
         Raises:
             ConfigError: a newer mqdssm has used it, or the record cannot be read.
         """
-        with folder_errors(f"{self.format} cannot be read"):
+        with convert_folder_errors(f"{self.format} cannot be read"):
             text = self.format.read_text() if self.format.exists() else "{}"
         try:
             record: dict[str, Any] = json.loads(text)
@@ -187,7 +187,7 @@ class DirectoryServerFolder:
         """
         message = f"the server in {self.path} runs already: stop it first"
         with ExitStack() as holding:
-            with folder_errors(f"{self.path} cannot be used"):
+            with convert_folder_errors(f"{self.path} cannot be used"):
                 holding.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
             self.check_format()
             yield

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.server.config import ServerSection, toml_text
 
@@ -33,7 +33,7 @@ def write_identity(file: Path, identity: ServerSection) -> bool:
         ConfigError: the file cannot be read or written, or has a form that only an editor can change.
     """
     target = file.resolve()  # a symbolic link stays
-    with folder_errors(f"{file} cannot be read"):
+    with convert_folder_errors(f"{file} cannot be read"):
         data, mode = target.read_bytes(), target.stat().st_mode & 0o777
     try:
         text = data.decode()

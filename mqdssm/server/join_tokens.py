@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mqdssm.directory.secret import Secret
 from mqdssm.engines.replication.state import key_of
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.server.join_token import JoinToken, TokenClaims
 
@@ -233,7 +233,7 @@ def _is_for(record: TokenRecord, machine_name: str) -> bool:
 
 
 def _read(file: Path) -> _TokensFile:
-    with folder_errors(f"{file} cannot be read"):
+    with convert_folder_errors(f"{file} cannot be read"):
         if not file.exists():
             return _TokensFile()
         data = file.read_bytes()

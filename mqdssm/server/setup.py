@@ -15,7 +15,7 @@ from mqdssm.errors import (
     GenericDirectoryError,
     ObjectNotFound,
     TransportError,
-    folder_errors,
+    convert_folder_errors,
 )
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.model.socket_addresses import parse_socket_address
@@ -131,7 +131,7 @@ def add_server(
             _discard(folder)
         raise
     file = _write_config(folder, _admitted_config(request, reply, listen))
-    with folder_errors(f"{folder.admission} cannot be removed"):
+    with convert_folder_errors(f"{folder.admission} cannot be removed"):
         folder.admission.unlink()
     return file
 
@@ -216,7 +216,7 @@ def _has_request(folder: DirectoryServerFolder) -> bool:
     Raises:
         ConfigError: the folder cannot be read.
     """
-    with folder_errors(f"{folder.path} cannot hold a directory server"):
+    with convert_folder_errors(f"{folder.path} cannot hold a directory server"):
         return folder.admission.exists() and not folder.config.exists()
 
 
@@ -243,7 +243,7 @@ def _begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionR
     Raises:
         ConfigError: the files cannot be used, or belong to a request with other values than the draft.
     """
-    with folder_errors(f"{folder.admission} cannot be read"):
+    with convert_folder_errors(f"{folder.admission} cannot be read"):
         data = folder.admission.read_bytes()
     try:
         request = AdmissionRequest.model_validate_json(data)
@@ -261,7 +261,7 @@ def _begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionR
 
 def _discard(folder: DirectoryServerFolder) -> None:
     """Remove the folder of a request that was not carried out."""
-    with folder_errors(f"{folder.path} cannot be removed"):
+    with convert_folder_errors(f"{folder.path} cannot be removed"):
         for file in (folder.admission, folder.key):
             file.unlink(missing_ok=True)
         folder.path.rmdir()

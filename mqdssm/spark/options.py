@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args, get
 from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
 from mqdssm.directory.log_in import LOG_IN_NAMES, LogIn
 from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Endpoint
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
 from mqdssm.pipeline.access import DirectoryAccess
@@ -381,6 +381,6 @@ def _folder(path: str | None) -> str | None:
     if not path:
         return None
     folder = Path(path).resolve()
-    with folder_errors(f"journal {folder} cannot be used"):
+    with convert_folder_errors(f"journal {folder} cannot be used"):
         folder.mkdir(parents=True, exist_ok=True)
     return str(folder)

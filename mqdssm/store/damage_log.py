@@ -4,7 +4,7 @@ import logging
 from time import monotonic
 from typing import Final
 
-from mqdssm.engines.replication.plain_words import plain_words
+from mqdssm.engines.replication.plain_words import describe_plainly
 
 log: Final = logging.getLogger(__name__)
 
@@ -33,5 +33,5 @@ class DamageLog:
         if damage in self._logged or len(self._logged) >= DAMAGES_MAX:
             return
         self._logged[damage] = now
-        words = plain_words(operation)
+        words = describe_plainly(operation)
         log.error("%s cannot be done, and is tried again later: mend the entry: %s", words, damage)

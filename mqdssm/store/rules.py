@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Final, TypeGuard
 
-from mqdssm.engines.replication.properties import deletion
+from mqdssm.engines.replication.properties import make_deletion
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command, DirectoryChange, Properties, PropertyValue, Scope
@@ -258,7 +258,7 @@ def object_change(
 
 def deletion_change(tombstone: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
     """Return a tombstone as a change for synchronization ([MC-MQDSRP] 3.2.7.3)."""
-    return deletion(
+    return make_deletion(
         tombstone.object_type,
         tombstone.identifier,
         tombstone.partition_id,

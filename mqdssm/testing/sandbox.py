@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import check_own
 from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
@@ -262,7 +262,7 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
     """
     import fcntl
 
-    with folder_errors(f"{path} cannot hold a sandbox"):
+    with convert_folder_errors(f"{path} cannot hold a sandbox"):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_own(path)
         file = path / LOCK_FILE

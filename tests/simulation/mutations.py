@@ -271,7 +271,7 @@ def _inherits_early(server, partition, *, surely=False):
         yield from succession._become_authority(server, partition)
 
 
-_HEADER = propagation._header
+_HEADER = propagation._make_header
 
 
 def _boasts(server, neighbor):
@@ -280,7 +280,7 @@ def _boasts(server, neighbor):
     return replace(header, partition_seq_numbers=tuple(more))
 
 
-_REPLY = sync._reached
+_REPLY = sync._find_reached_number
 
 
 def _too_far(message):
@@ -356,7 +356,7 @@ MUTATIONS = (
     Mutation("no answer is an error", 1, patches=((requests, "_end_request", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
     Mutation("inherits without the log", 14, patches=((succession, "own_if_named", _inherits_early),)),
-    Mutation("header says one more", 1, patches=((propagation, "_header", _boasts),)),
+    Mutation("header says one more", 1, patches=((propagation, "_make_header", _boasts),)),
     Mutation(
         "an old copy is used as it is",
         2023,
@@ -365,7 +365,7 @@ MUTATIONS = (
             (succession, "step_down", _steps_down_by_number),
         ),
     ),
-    Mutation("an answer reaches one further", 1, patches=((sync, "_reached", _too_far),)),
+    Mutation("an answer reaches one further", 1, patches=((sync, "_find_reached_number", _too_far),)),
     Mutation("a full disk is no reason to ask again", 500_000, store=SaysFullIsDone),
 )
 

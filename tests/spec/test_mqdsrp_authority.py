@@ -53,16 +53,16 @@ def at_number(server: Lone, number: SequenceNumber) -> Lone:
 @pytest.mark.spec("MC-MQDSRP 3.1.7.1.3")
 def test_the_next_number_of_what_is_ours() -> None:
     server = authority()
-    assert server.engine.next_sequence_number(PEC_PARTITION_ID) == 4
-    assert server.engine.next_sequence_number(HOME) == 4
+    assert server.engine.read_next_number(PEC_PARTITION_ID) == 4
+    assert server.engine.read_next_number(HOME) == 4
     make_queue(server, "q")
-    assert server.engine.next_sequence_number(HOME) == 5
+    assert server.engine.read_next_number(HOME) == 5
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.1.3")
 @pytest.mark.parametrize("partition_id", [AWAY, guid_of("nothing")], ids=["foreign", "unknown"])
 def test_no_number_of_what_is_not(partition_id) -> None:
-    assert authority().engine.next_sequence_number(partition_id) == MIN
+    assert authority().engine.read_next_number(partition_id) == MIN
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7")
@@ -72,7 +72,7 @@ def test_a_service_that_writes_itself_has_its_change_propagated() -> None:
     server = authority()
     make_queue(server, "q")
     told(server)
-    number = server.engine.next_sequence_number(HOME)
+    number = server.engine.read_next_number(HOME)
     written = UpdateObject(
         object_type=ObjectType.QUEUE,
         path_name=None,
@@ -102,7 +102,7 @@ def test_a_service_that_writes_itself_has_its_change_propagated() -> None:
 @pytest.mark.parametrize("command", [Command.CREATE, Command.DELETE])
 def test_a_service_creates_and_deletes(command) -> None:
     server = authority()
-    number = server.engine.next_sequence_number(HOME)
+    number = server.engine.read_next_number(HOME)
     if command is Command.DELETE:
         make_queue(server, "q")
         told(server)

@@ -104,7 +104,7 @@ def label(net: Net, name: str) -> Any:
 
 
 def row(net: Net, name: str, partition_id: Guid) -> Any:
-    status = net.hosts[name].engine.status(net.now)
+    status = net.hosts[name].engine.report_status(net.now)
     return next(one for one in status.partitions if one.partition_id == partition_id)
 
 
@@ -161,7 +161,7 @@ class TestOwner:
             guid_of("new"),
             ObjectType.QUEUE,
             SITE1,
-            net.hosts["PSC1"].engine.status(net.now).partitions[0].last,
+            net.hosts["PSC1"].engine.report_status(net.now).partitions[0].last,
             {Propid.Q_PATHNAME: r"C14\new", Propid.Q_LABEL: "by hand"},
         )
         make_foreign(net.hosts["PSC1"].store, made)
@@ -398,7 +398,8 @@ class TestReplica:
         assert lone_notes(server.all).count(REPLICA) == 1
         read = ops.ReadObject(object_type=ObjectType.MACHINE, identifier=name)
         assert (dict(server.store.perform(read).properties)[Propid.QM_QUOTA] == 99) is not is_known
-        row = next(one for one in server.engine.status(server.now).partitions if one.partition_id == AWAY)
+        partitions = server.engine.report_status(server.now).partitions
+        row = next(one for one in partitions if one.partition_id == AWAY)
         assert row.foreign == (not is_known)
 
     def test_an_object_without_a_number_is_told(self, net: Net) -> None:

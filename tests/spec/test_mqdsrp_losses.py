@@ -507,7 +507,7 @@ def test_who_takes_a_site_over_from_the_pec_is_not_the_pec_by_its_name(machine_i
         assert net.name_authority(name, PEC_PARTITION_ID, "BSC01").status == OK
     net.run(LONG_S)
     assert owners(net, PEC_PARTITION_ID) == ["BSC01"]
-    assert net.hosts["BSC01"].engine.next_sequence_number(PEC_PARTITION_ID) > GAP
+    assert net.hosts["BSC01"].engine.read_next_number(PEC_PARTITION_ID) > GAP
     assert all_equal(net)
 
 
@@ -575,11 +575,11 @@ def test_a_new_bsc_is_told_who_the_pec_is_if_it_knows_a_removed_one_alone() -> N
     net.stop("PSC1")
     net.drop = nothing_lost
     net.run(LONG_S)
-    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "PSC1"
+    assert net.hosts["BSC3"].engine.report_status(net.now).psc_name == "PSC1"
     assert not all_equal(net)
     assert net.name_authority("BSC3", PEC_PARTITION_ID, "PEC").status == OK
     net.run(LONG_S)
-    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "BSC1"
+    assert net.hosts["BSC3"].engine.report_status(net.now).psc_name == "BSC1"
     assert all_equal(net)
 
 
@@ -597,11 +597,11 @@ def test_a_bsc_that_takes_its_lost_psc_for_the_pec_is_told_who_the_pec_is() -> N
     net.drop = nothing_lost
     assert net.take_over("BSC1", SITE1).status == OK
     net.run(LONG_S)
-    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "PSC1"
+    assert net.hosts["BSC3"].engine.report_status(net.now).psc_name == "PSC1"
     assert net.name_authority("BSC3", PEC_PARTITION_ID, "PEC").status == OK
     properties = ((Propid.S_PSC, "BSC1"),)
     given = {"identifier": SITE1, "partition_id": PEC_PARTITION_ID, "properties": properties}
     assert net.change("PEC", Command.UPDATE, ObjectType.SITE, **given).status == OK
     net.run(LONG_S)
-    assert net.hosts["BSC3"].engine.status(net.now).psc_name == "BSC1"
+    assert net.hosts["BSC3"].engine.report_status(net.now).psc_name == "BSC1"
     assert all_equal(net)

@@ -297,7 +297,7 @@ def test_status_of_partitions_and_neighbours() -> None:
     alive = BSCAckMessage(site_id=HOME, bsc_machine_id=guid_of("machine Back"), bsc_name="Back")
     server.got(alive, "Back", after_s=50)
     before = server.state()
-    status = server.engine.status(server.now + 7)
+    status = server.engine.report_status(server.now + 7)
     assert server.state() == before
     home = next(one for one in status.partitions if one.partition_id == HOME)
     assert (home.is_owned, home.last, home.purged, home.not_purged, home.missing) == (True, 9, 3, 6, 0)
@@ -308,6 +308,6 @@ def test_status_of_partitions_and_neighbours() -> None:
     site = next(one for one in rows["Other"].acknowledgements if one.partition_id == HOME)
     assert (site.acked, site.unacknowledged, site.holds_purging) == (3, 6, True)
     server.got(acked("Other", 9), "Other")
-    rows = {one.machine_name: one for one in server.engine.status(server.now).neighbors}
+    rows = {one.machine_name: one for one in server.engine.report_status(server.now).neighbors}
     site = next(one for one in rows["Other"].acknowledgements if one.partition_id == HOME)
     assert (site.acked, site.unacknowledged, site.holds_purging) == (9, 0, False)

@@ -260,7 +260,7 @@ def test_what_a_service_deletes_is_purged_too() -> None:
     server = authority(purge_interval=0, purge_buffer=0)
     make_queue(server, "q")
     server.got(acked("Other", 4), "Other")
-    number = server.engine.next_sequence_number(HOME)
+    number = server.engine.read_next_number(HOME)
     written = UpdateObject(
         object_type=ObjectType.QUEUE,
         path_name="Desk\\q",

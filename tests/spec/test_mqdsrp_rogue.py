@@ -87,7 +87,7 @@ def handed_over(drop: Callable[[str, Send], bool] = is_claim) -> Net:
 
 
 def owns(net: Net, name: str, partition_id) -> bool:
-    return net.hosts[name].engine.next_sequence_number(partition_id) > 0
+    return net.hosts[name].engine.read_next_number(partition_id) > 0
 
 
 def rename_site(net: Net) -> None:

@@ -58,7 +58,7 @@ def hand_over(net: Net, what: str) -> None:
 
 
 def owns(net: Net, name: str, partition_id: Guid) -> bool:
-    return net.hosts[name].engine.next_sequence_number(partition_id) > 0
+    return net.hosts[name].engine.read_next_number(partition_id) > 0
 
 
 def asked(net: Net, successor: str, partition_id: Guid, since: int) -> set[str]:

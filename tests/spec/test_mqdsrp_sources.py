@@ -306,12 +306,12 @@ def test_what_a_removed_server_reported_is_forgotten() -> None:
     net.run(100)
     assert delete(net, ObjectType.MACHINE, guid_of("machine PEC"), SITE0, "PEC") == OK
     net.run(100)
-    rows = net.hosts["PSC1"].engine.status(net.now).partitions
+    rows = net.hosts["PSC1"].engine.report_status(net.now).partitions
     assert max(row.missing for row in rows) > 90_000
     assert delete(net, ObjectType.SITE, SITE0, PEC_PARTITION_ID, "PSC2") == OK
     net.stop("PEC")
     net.run(100)
-    rows = net.hosts["PSC1"].engine.status(net.now).partitions
+    rows = net.hosts["PSC1"].engine.report_status(net.now).partitions
     assert {row.missing for row in rows} == {0}
 
 

@@ -55,7 +55,7 @@ def hand_over(net: Net, to: str = "BSC1", at: str = "PSC1") -> Hresult:
 
 def owners(net: Net, partition_id=SITE1) -> list[str]:
     """Which servers own a partition."""
-    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
+    return [name for name, host in net.hosts.items() if host.engine.read_next_number(partition_id) > 0]
 
 
 def label(net: Net, name: str) -> object:
@@ -165,7 +165,7 @@ def test_numbers_that_a_psc_has_from_another_pec_do_not_count() -> None:
     server = authority(purge_buffer=1, ack_interval=1)
     for number in range(3):
         make_cn(server, f"cn{number}")
-    last = server.engine.next_sequence_number(PEC_PARTITION_ID) - 1
+    last = server.engine.read_next_number(PEC_PARTITION_ID) - 1
     server.got(header("Other", PEC_PARTITION_ID, last=last + 1), "Other")
     assert replies(name_pec(server)) == [Hresult.MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION]
     server.got(header("Other", PEC_PARTITION_ID, last=last), "Other")
@@ -343,7 +343,7 @@ def _name_psc_and_crash(net: Net, name: str) -> None:
         identifier=SITE1,
         properties=((Propid.S_PSC, name),),
         partition_id=PEC_PARTITION_ID,
-        seq_number=host.engine.next_sequence_number(PEC_PARTITION_ID),
+        seq_number=host.engine.read_next_number(PEC_PARTITION_ID),
     )
     assert host.store.perform(written).status == Hresult.MQ_OK
     net.restart("PEC")
@@ -351,7 +351,7 @@ def _name_psc_and_crash(net: Net, name: str) -> None:
 
 def believed(net: Net, name: str = "PEC", partition_id=SITE1) -> str:
     """Who a server takes for the owner of the site, or of another partition."""
-    found = net.hosts[name].engine.status(net.now).partitions
+    found = net.hosts[name].engine.report_status(net.now).partitions
     return next(one.authority_name for one in found if one.partition_id == partition_id)
 
 

@@ -33,7 +33,7 @@ def kept(net: Net, name: str, partition_id=SITE1) -> DirectoryPartition:
 
 
 def owners(net: Net, partition_id=SITE1) -> list[str]:
-    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
+    return [name for name, host in net.hosts.items() if host.engine.read_next_number(partition_id) > 0]
 
 
 def world(**settings) -> Net:
@@ -183,7 +183,7 @@ def test_the_enterprise_is_not_inherited_half() -> None:
 def test_a_service_that_hands_over_leaves_one_owner() -> None:
     net = world()
     psc = net.hosts["PSC1"]
-    number = psc.engine.next_sequence_number(SITE1)
+    number = psc.engine.read_next_number(SITE1)
     identifier = guid_of("machine BSC1")
     written = UpdateObject(
         object_type=ObjectType.MACHINE,

@@ -146,7 +146,7 @@ def test_a_partition_takes_no_change_until_the_last_one_is_finished() -> None:
     """A full directory takes the tombstone and not the removal: this is tried again until there is room."""
     net = world()
     net.drop = lambda source, _send: source == "BSC1"  # nobody asks
-    is_full = ops.Recovered(highest=net.hosts["PSC1"].engine.next_sequence_number(SITE1), status=FULL.status)
+    is_full = ops.Recovered(highest=net.hosts["PSC1"].engine.read_next_number(SITE1), status=FULL.status)
     fail(
         net,
         (of_type(ops.DeleteObject), 2, FULL),
@@ -154,7 +154,7 @@ def test_a_partition_takes_no_change_until_the_last_one_is_finished() -> None:
         (of_type(ops.Recover), 0, is_full),
     )
     assert change(net, Command.DELETE) == UNKNOWN
-    assert net.hosts["PSC1"].engine.next_sequence_number(SITE1) == 0
+    assert net.hosts["PSC1"].engine.read_next_number(SITE1) == 0
     assert queue(net, "next") == LATER
     net.run(FINISH_S)
     assert queue(net, "next") == LATER
@@ -170,7 +170,7 @@ def test_a_partition_takes_no_change_until_the_last_one_is_finished() -> None:
 @pytest.mark.spec("MC-MQDSRP 3.1.3.1")
 def test_a_start_leaves_what_cannot_be_finished_yet() -> None:
     net = world()
-    number = net.hosts["PSC1"].engine.next_sequence_number(SITE1)
+    number = net.hosts["PSC1"].engine.read_next_number(SITE1)
     net.hosts["PSC1"].store.perform_torn(  # type: ignore[attr-defined]
         ops.DeleteObject(
             object_type=ObjectType.QUEUE,
@@ -267,7 +267,7 @@ def test_who_handed_over_gives_no_number_after_a_failed_read(again) -> None:
     assert hand_over(net) == UNKNOWN
     failures = net.hosts["PSC1"].store.failures  # type: ignore[attr-defined]
     assert len(failures) == max(0, again - 1)
-    assert net.hosts["PSC1"].engine.next_sequence_number(SITE1) == 0
+    assert net.hosts["PSC1"].engine.read_next_number(SITE1) == 0
     assert queue(net, "q1") == (LATER if again else OK)  # the successor has heard of it at once
     net.run(LONG_S)
     assert not failures
@@ -309,7 +309,7 @@ def test_a_service_says_that_its_write_failed(moments) -> None:
     """Decision R156: a full directory took the tombstone, or nothing; the number is not given again."""
     net = world()
     host = net.hosts["PSC1"]
-    number = host.engine.next_sequence_number(SITE1)
+    number = host.engine.read_next_number(SITE1)
     identifier = guid_of(r"queue C14\q")
     removal = ops.DeleteObject(
         object_type=ObjectType.QUEUE,
@@ -333,7 +333,7 @@ def test_a_service_says_that_its_write_failed(moments) -> None:
     net.run(1)
     given = moments > 0
     assert host.replies[1].status == (OK if given else FULL.status)
-    assert host.engine.next_sequence_number(SITE1) == number + given
+    assert host.engine.read_next_number(SITE1) == number + given
     assert is_made(net, Command.DELETE) is given
     assert queue(net, "next") == OK
     net.run(LONG_S)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqdssm.errors import why_no_folder
+from mqdssm.errors import explain_folder_error
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from mqdssm.errors import why_no_folder
     ],
 )
 def test_a_folder_that_cannot_be_used_says_what_to_do(error: OSError, words: str) -> None:
-    assert why_no_folder(error) == words
+    assert explain_folder_error(error) == words

@@ -150,9 +150,9 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="mqdssm-demo-") as name:
             yield Path(name)
         return
-    from mqdssm.errors import ConfigError, folder_errors
+    from mqdssm.errors import ConfigError, convert_folder_errors
 
-    with folder_errors(f"{keep} cannot be used"):
+    with convert_folder_errors(f"{keep} cannot be used"):
         keep.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(keep.iterdir()):
             raise ConfigError(f"{keep} is not empty: the demonstration needs a folder of its own")

@@ -145,13 +145,13 @@ def lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
     Raises:
         ConfigError: another command has it for longer, or it cannot be made.
     """
-    from mqdssm.errors import folder_errors
+    from mqdssm.errors import convert_folder_errors
     from mqdssm.events.durable_files import locked
 
     if folder is None:
         yield
         return
-    with folder_errors(f"the folder {folder} cannot be made"):
+    with convert_folder_errors(f"the folder {folder} cannot be made"):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     message = (
         f"{folder}: another command uses this folder, in another process: wait for its end, or give this one "

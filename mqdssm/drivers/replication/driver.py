@@ -44,7 +44,7 @@ class Engine(Protocol):
     def messages_waiting(self) -> int:
         """Number of messages that wait in the engine until its current work is done."""
 
-    def status(self, now: float) -> ServerStatus:
+    def report_status(self, now: float) -> ServerStatus:
         """Return partitions and neighbours at a time in seconds since 1970.
 
         Any thread may call this.
@@ -114,7 +114,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
 
     def status(self) -> ServerStatus:
         """Return the current state of partitions and neighbours; from any thread."""
-        return self._engine.status(self._clock())
+        return self._engine.report_status(self._clock())
 
     def change(
         self,

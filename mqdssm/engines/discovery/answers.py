@@ -101,12 +101,12 @@ class Answers:
     def learn(self, knowledge: Knowledge) -> None:
         """Answer with this knowledge from now on."""
         networks = knowledge.networks[:NETWORKS_MAX] or (NULL_GUID,)  # decision S6
-        servers = tuple(self._fitting(knowledge.servers, networks))
+        servers = tuple(self._select_fitting(knowledge.servers, networks))
         self.left_out = len(knowledge.servers) - len(servers)
         self._site = knowledge.site
-        self._whole = _forms(knowledge.site, networks, servers)
-        self._brief = _forms(knowledge.site, networks[:1], servers[:1])
-        self._whole_bytes, self._brief_bytes = map(_sizes, (self._whole, self._brief))
+        self._whole = _build_forms(knowledge.site, networks, servers)
+        self._brief = _build_forms(knowledge.site, networks[:1], servers[:1])
+        self._whole_bytes, self._brief_bytes = map(_measure_forms, (self._whole, self._brief))
 
     def answer(self, data: bytes, source: str, now: float) -> bytes | Refusal:
         """Return the reply to a datagram, or the reason why there is none.
@@ -136,13 +136,13 @@ class Answers:
         if not self._rates.may(source, now):
             if self._rates.is_a_flood(source):
                 return FLOOD
-            return self._over_rate_answer(form, data, now)
-        answer = self._limited_answer(form, data, now)
+            return self._answer_over_rate(form, data, now)
+        answer = self._limit_answer(form, data, now)
         if not isinstance(answer, Refusal):
             self._rates.count(source, now)
         return answer
 
-    def _limited_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
+    def _limit_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
         """Return the whole reply within the byte rate, else a brief one or a refusal.
 
         The brief reply is returned if received bytes pay for it.
@@ -158,7 +158,7 @@ class Answers:
             self._credit -= len(brief)
         return brief
 
-    def _over_rate_answer(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
+    def _answer_over_rate(self, form: _Form, data: bytes, now: float) -> bytes | Refusal:
         """Return a short reply to a request over the rate.
 
         The reply is no longer than the request, or a brief one to one in `BRIEF_ONE_IN` requests.
@@ -181,7 +181,7 @@ class Answers:
             self._credit -= brief
         return BriefAnswer(_with_id(self._brief[form], data[_REQUEST_ID_AT]))
 
-    def _fitting(
+    def _select_fitting(
         self, servers: tuple[DirectoryServiceServer, ...], networks: tuple[Guid, ...]
     ) -> Iterator[DirectoryServiceServer]:
         """Return the first servers, as many as fit into a reply."""
@@ -202,7 +202,7 @@ def _is_request(data: bytes) -> bool:
     return True
 
 
-def _forms(
+def _build_forms(
     site: Guid, networks: tuple[Guid, ...], servers: tuple[DirectoryServiceServer, ...]
 ) -> dict[_Form, _Parts]:
     """Return the reply to each form of request (decision S14).
@@ -216,18 +216,18 @@ def _forms(
             connected_networks=networks,
             connected_network_mask=ipx_mask(len(networks)) if is_ipx else 0,
         )
-        forms[True, is_ipx] = _around_id(reply)
+        forms[True, is_ipx] = _split_at_id(reply)
         if servers:
             other = replace(reply, responding_site_id=site, directory_service_servers=servers)
-            forms[False, is_ipx] = _around_id(other)
+            forms[False, is_ipx] = _split_at_id(other)
     return forms
 
 
-def _sizes(forms: dict[_Form, _Parts]) -> dict[_Form, int]:
+def _measure_forms(forms: dict[_Form, _Parts]) -> dict[_Form, int]:
     return {form: len(_with_id(parts, NULL_GUID)) for form, parts in forms.items()}
 
 
-def _around_id(reply: TopologyServerReply) -> _Parts:
+def _split_at_id(reply: TopologyServerReply) -> _Parts:
     """Return a reply's bytes around CorrelationID, which alone differs by client."""
     data = encode(reply)
     return data[: _ID_AT.start], data[_ID_AT.stop :]

@@ -184,7 +184,7 @@ class DiscoveryClient:
         """
         assert now >= self._now, "the driver's clock goes backwards"  # noqa: S101  a belief, not data
         self._now = now
-        signal = self._judged(event) if isinstance(event, ReplyReceived) else _SIGNALS[type(event)]
+        signal = self._judge_reply(event) if isinstance(event, ReplyReceived) else _SIGNALS[type(event)]
         if isinstance(signal, Dropped):
             return [signal]
         row = self.STEPS.get((self.state, signal))
@@ -207,7 +207,7 @@ class DiscoveryClient:
         self._to_ask: deque[Network] = deque(dict.fromkeys(event.networks))
         self._best: DiscoveryResult | None = None
 
-    def _judged(self, event: ReplyReceived) -> Signal | Dropped:
+    def _judge_reply(self, event: ReplyReceived) -> Signal | Dropped:
         """Return the signal of a reply, or why the first three rules of 3.1.5.2 drop it."""
         if event.network != self.current_network:
             return Dropped(what="answer on a network that is not being asked")
@@ -234,7 +234,7 @@ class DiscoveryClient:
         if self.last_successful_network is not None and not dialled and not event.anew:
             return [SearchFinished(result=self._result)]
         self._begin(event)
-        return self._next()
+        return self._ask_next_network()
 
     def _on_own_site(self, event: ReplyReceived) -> list[Action]:
         """End the wait at an answer of the own site (3.1.5.2).
@@ -243,7 +243,7 @@ class DiscoveryClient:
         """
         self.last_successful_network = event.network
         self._keep_best()
-        return self._next()
+        return self._ask_next_network()
 
     def _on_first_of_other_site(self, event: ReplyReceived) -> list[Action]:
         """Start another wait after a network's first answer of another site.
@@ -258,13 +258,13 @@ class DiscoveryClient:
     def _on_second_of_other_site(self, event: ReplyReceived) -> list[Action]:
         """End the wait after the second answer of another site (3.1.5.2)."""
         self.last_successful_network = event.network
-        return self._next()
+        return self._ask_next_network()
 
     def _on_no_response(self, _event: Waited) -> list[Action]:
         """Handle No Server Response (3.1.6.1)."""
         if self.deadline is None or self._now < self.deadline:
             return [Dropped(what="timer that was started anew")]
-        return self._next()
+        return self._ask_next_network()
 
     def _on_send_failed(self, event: RequestSendFailed) -> list[Action]:
         """Go to the next network (decision S12).
@@ -273,7 +273,7 @@ class DiscoveryClient:
         """
         if event.network != self.current_network:
             return [Dropped(what="failure on a network that is not being asked")]
-        return self._next()
+        return self._ask_next_network()
 
     def _on_networks_changed(self, event: NetworksChanged) -> list[Action]:
         """Add new networks to those to ask (decision S12).
@@ -286,7 +286,7 @@ class DiscoveryClient:
         self._to_ask.extend(
             network for network in dict.fromkeys(event.networks) if network not in asked_networks
         )
-        return [] if self.current_network in event.networks else self._next()
+        return [] if self.current_network in event.networks else self._ask_next_network()
 
     def _on_networks_changed_idle(self, event: NetworksChanged) -> list[Action]:
         self._forget(event)
@@ -294,7 +294,7 @@ class DiscoveryClient:
 
     # --- helpers of several handlers
 
-    def _next(self) -> list[Action]:
+    def _ask_next_network(self) -> list[Action]:
         """Send a TopologyClientRequest (3.1.5.1) on the next network.
 
         After the last network, the client finishes.

@@ -74,7 +74,7 @@ class NotificationReceiver:
         """
         self._now, self._actions = now, []
         _HANDLERS[type(event)](self, event)
-        while self._job is None and (job := self._next_job()) is not None:
+        while self._job is None and (job := self._take_next_job()) is not None:
             self._advance(job, None)
         return self._actions
 
@@ -106,7 +106,7 @@ class NotificationReceiver:
 
         Others do not count (decision C15).
         """
-        reason = self._refusal(event)
+        reason = self._find_refusal(event)
         if reason:
             self._note(f"dropped: {reason}")
             return
@@ -114,7 +114,7 @@ class NotificationReceiver:
             self._note("not looked at: too many messages wait")
         self._arm()
 
-    def _refusal(self, event: do.NotificationReceived) -> str:
+    def _find_refusal(self, event: do.NotificationReceived) -> str:
         """Return why a message is not processed; empty if it is."""
         message = event.notification
         if isinstance(message, NotificationBody):
@@ -137,7 +137,7 @@ class NotificationReceiver:
 
     # --- work
 
-    def _next_job(self) -> Job | None:
+    def _take_next_job(self) -> Job | None:
         """Return the next job; None if there is none."""
         if self._refresh_is_due:
             self._refresh_is_due = False
@@ -145,7 +145,7 @@ class NotificationReceiver:
             return self._refresh()
         if self._batch_is_due:
             self._batch_is_due = False
-            return self._batch()
+            return self._process_batch()
         if self._observed:
             observed, self._observed = self._observed, {}
             return self._look_at(observed.values())
@@ -185,7 +185,7 @@ class NotificationReceiver:
         self._note("directory not read", reason)
         self._actions.append(StartTimer(name=ReceiverTimer.REFRESH, after_s=self.settings.retry_s))
 
-    def _batch(self) -> Job:
+    def _process_batch(self) -> Job:
         """Process the waiting messages (notes <3> and <14>)."""
         messages, too_many = self._waiting.take(self._now)
         again, self._unconfirmed = self._unconfirmed, {}
@@ -195,12 +195,12 @@ class NotificationReceiver:
             return
         reading = _Reading()
         for repeated in again.values():
-            yield from self._body(repeated, reading, last=True)
+            yield from self._process_body(repeated, reading, last=True)
         for message in messages:
             if isinstance(message, NotificationUpdates):
-                yield from self._updates(message, reading)
+                yield from self._process_updates(message, reading)
             else:
-                yield from self._body(message, reading, last=False)
+                yield from self._process_body(message, reading, last=False)
         if reading.failed:
             self._postpone(reading.failed)
         if self._unconfirmed:
@@ -219,7 +219,7 @@ class NotificationReceiver:
 
     # --- version 1
 
-    def _updates(self, message: NotificationUpdates, reading: "_Reading") -> Job:
+    def _process_updates(self, message: NotificationUpdates, reading: "_Reading") -> Job:
         """Process a message of a directory service ([MS-MQCN] 3.2.5.1)."""
         try:
             steps = version1.steps_of(message, self.settings, int(self._now))
@@ -254,7 +254,7 @@ class NotificationReceiver:
 
     # --- version 2
 
-    def _body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
+    def _process_body(self, body: NotificationBody, reading: "_Reading", *, last: bool) -> Job:
         """Process a message of a queue manager ([MS-MQCN] 3.2.5.2).
 
         The queue manager's object is read from the directory.

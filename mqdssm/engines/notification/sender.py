@@ -72,7 +72,7 @@ def messages_of(notices: Iterable[Notice], settings: SenderSettings) -> Iterator
         for notice in notices:
             yield _send(body_of(notice), notice, settings)
         return
-    for owner, updates in _grouped(notices, settings):
+    for owner, updates in _group_notices(notices, settings):
         yield _send(NotificationUpdates(updates=updates), owner, settings)
 
 
@@ -84,7 +84,7 @@ def body_of(notice: Notice) -> NotificationBody:
     """
     return NotificationBody(
         event=EVENTS[notice.operation],
-        object_guid=_identifier(notice),
+        object_guid=_read_identifier(notice),
         domain_controller=notice.server,
     )
 
@@ -97,11 +97,11 @@ def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
     """
     match notice.operation:
         case NotifiedOperation.QUEUE_CREATION:
-            command, properties = NotificationCommand.CREATE, _created(notice)
+            command, properties = NotificationCommand.CREATE, _list_created_properties(notice)
         case NotifiedOperation.QUEUE_UPDATE:
-            command, properties = NotificationCommand.UPDATE, _changed_queue(notice)
+            command, properties = NotificationCommand.UPDATE, _list_queue_changes(notice)
         case NotifiedOperation.QUEUE_MANAGER_UPDATE:
-            command, properties = NotificationCommand.UPDATE, _changed_manager(notice)
+            command, properties = NotificationCommand.UPDATE, _list_manager_changes(notice)
         case NotifiedOperation.QUEUE_DELETION:
             command, properties = NotificationCommand.DELETE, _DELETED
     named = command is NotificationCommand.CREATE  # UseGuid is 0x00, PathName is used
@@ -109,7 +109,7 @@ def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
     return NotificationUpdate(
         command=command,
         path_name=path,
-        guid_identifier=None if named else _identifier(notice),
+        guid_identifier=None if named else _read_identifier(notice),
         guid_master_id=settings.identifier,
         properties=properties,
     )
@@ -118,43 +118,45 @@ def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
 _DELETED: Final = deletion_properties(ObjectType.QUEUE, Scope.ENTERPRISE)  # MQDS_ENTERPRISESCOPE
 
 
-def _created(notice: Notice) -> Properties:
+def _list_created_properties(notice: Notice) -> Properties:
     """Return all properties that a new queue's message must hold ([MS-MQCN] 3.3.5.2)."""
     rows = rows_of(ObjectType.QUEUE, Use.CREATED)
-    return tuple((propid, _value(notice, row)) for propid, row in rows.items())
+    return tuple((propid, _dump_value(notice, row)) for propid, row in rows.items())
 
 
-def _changed_queue(notice: Notice) -> Properties:
+def _list_queue_changes(notice: Notice) -> Properties:
     owner: tuple[Propid, PropertyValue] = (Propid.Q_QMID, Guid.of(notice.owner))
-    return (owner, *_changed(notice, ObjectType.QUEUE))
+    return (owner, *_list_changes(notice, ObjectType.QUEUE))
 
 
-def _changed_manager(notice: Notice) -> Properties:
+def _list_manager_changes(notice: Notice) -> Properties:
     always = rows_of(ObjectType.MACHINE, Use.ALWAYS)
-    properties = tuple((propid, _value(notice, row)) for propid, row in always.items())
-    return (*properties, *_changed(notice, ObjectType.MACHINE))
+    properties = tuple((propid, _dump_value(notice, row)) for propid, row in always.items())
+    return (*properties, *_list_changes(notice, ObjectType.MACHINE))
 
 
-def _changed(notice: Notice, object_type: ObjectType) -> Properties:
+def _list_changes(notice: Notice, object_type: ObjectType) -> Properties:
     """Return the modified properties that the receiver knows; others are left out."""
     rows = rows_of(object_type, Use.CHANGED)
-    return tuple((propid, _value(notice, row)) for propid, row in rows.items() if row.adm in notice.changed)
+    return tuple(
+        (propid, _dump_value(notice, row)) for propid, row in rows.items() if row.adm in notice.changed
+    )
 
 
-def _value(notice: Notice, row: NotifiedRow) -> PropertyValue:
+def _dump_value(notice: Notice, row: NotifiedRow) -> PropertyValue:
     if row.propid == Propid.Q_SCOPE:
         return int(Scope.ENTERPRISE)  # no directory of [MS-MQDSSM] stores the scope; this is its default
     return row.dump(getattr(notice.element, row.field))
 
 
-def _identifier(notice: Notice) -> Guid:
+def _read_identifier(notice: Notice) -> Guid:
     identifier = notice.element.identifier
     if identifier is None:
         raise MappingError(f"the {notice.element.element_name} of a {notice.operation} has no Identifier")
     return Guid.of(identifier)
 
 
-def _grouped(
+def _group_notices(
     notices: Iterable[Notice], settings: SenderSettings
 ) -> Iterator[tuple[Notice, tuple[NotificationUpdate, ...]]]:
     """Yield the updates that share a message, each group with one of its notices."""

@@ -100,8 +100,8 @@ def _step(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> S
 
 
 def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
-    values = {"create_time": now, "modify_time": now} | _values(update, ObjectType.QUEUE, Use.CREATED)
-    values.setdefault("identifier", _identifier(update))
+    values = {"create_time": now, "modify_time": now} | _read_values(update, ObjectType.QUEUE, Use.CREATED)
+    values.setdefault("identifier", _read_identifier(update))
     values.setdefault("pathname", update.path_name)
     if values["identifier"] is None or values["pathname"] is None:
         # Set Queue Defaults has none for these (decision C5)
@@ -116,19 +116,21 @@ def _create(update: NotificationUpdate, settings: ReceiverSettings, now: int) ->
 
 def _change_queue(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
     del settings, now
-    return ChangeQueue(_identifier(update), update.path_name, _values(update, ObjectType.QUEUE, Use.CHANGED))
+    return ChangeQueue(
+        _read_identifier(update), update.path_name, _read_values(update, ObjectType.QUEUE, Use.CHANGED)
+    )
 
 
 def _change_manager(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
     del now
-    if _identifier(update) != settings.identifier:
-        return Skip(f"queue manager {_identifier(update)} is not ours")
-    return ChangeManager(_values(update, ObjectType.MACHINE, Use.CHANGED))
+    if _read_identifier(update) != settings.identifier:
+        return Skip(f"queue manager {_read_identifier(update)} is not ours")
+    return ChangeManager(_read_values(update, ObjectType.MACHINE, Use.CHANGED))
 
 
 def _delete(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
     del settings, now
-    return Delete(_identifier(update), update.path_name)
+    return Delete(_read_identifier(update), update.path_name)
 
 
 def _skip(update: NotificationUpdate, settings: ReceiverSettings, now: int) -> Step:
@@ -150,7 +152,7 @@ _STEPS: Final[
 """Function for each command and type of object; any other combination disregards the message."""
 
 
-def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> dict[str, Any]:
+def _read_values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> dict[str, Any]:
     """Return the attributes of an update that the receiver accepts.
 
     Other properties are ignored.
@@ -163,5 +165,5 @@ def _values(update: NotificationUpdate, object_type: ObjectType, use: Use) -> di
     return {row.field: row.load(value) for row, value in pairs if row is not None}
 
 
-def _identifier(update: NotificationUpdate) -> UUID | None:
+def _read_identifier(update: NotificationUpdate) -> UUID | None:
     return None if update.guid_identifier is None else update.guid_identifier.uuid

@@ -91,7 +91,7 @@ class PropagateChange:
 
     See [MC-MQDSRP] 3.1.7.1.2.
 
-    The number is the one that `ReplicationEngine.next_sequence_number` returned (3.1.7.1.3). The service also
+    The number is the one that `ReplicationEngine.read_next_number` returned (3.1.7.1.3). The service also
     reports a failed write: the number may be in the directory nevertheless (decision R156).
 
     Attributes:

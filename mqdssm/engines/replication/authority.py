@@ -52,7 +52,7 @@ def execute(server: ReplicaState, partition: Partition, request: ChangeRequest) 
     refused = yield from change_request.refusal_of(server, partition, request, stored_object)
     if refused is not None:
         return ops.ObjectOutcome(status=refused)
-    successor = _named_successor(server, request, stored_object)
+    successor = _find_successor(server, request, stored_object)
     if successor is not None and request.object_type is ObjectType.MACHINE and server.has_machine:
         demoted = ChangeRequest(
             command=Command.UPDATE,
@@ -138,7 +138,7 @@ def write(
     if partition.last == MAX:
         return ops.ObjectOutcome(status=Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
     number = partition.last.next()
-    with partition.numbering():
+    with partition.guard_numbering():
         outcome = yield from _write_numbered(server, partition, request, number)
         if outcome.identifier is not None:
             yield from propagate_change(server, partition, request, outcome.identifier, number)
@@ -225,7 +225,7 @@ def propagate_change(
     partition.last = number
     partition.foreign.discard(identifier)
     if request.command is Command.DELETE:
-        change = props.deletion(request.object_type, identifier, partition.id, number, request.scope)
+        change = props.make_deletion(request.object_type, identifier, partition.id, number, request.scope)
     else:
         stored_object = yield from read_object(
             request.object_type, identifier=identifier, partition_id=partition.id
@@ -252,7 +252,7 @@ def _as_change(
     Else it has the whole object (decision R31).
     """
     if request.command is not Command.CREATE or request.path_name is None:
-        return props.object_change(request.object_type, identifier, partition_id, number, properties)
+        return props.make_object_change(request.object_type, identifier, partition_id, number, properties)
     return DirectoryChange(
         command=Command.CREATE,
         path_name=request.path_name,
@@ -295,7 +295,7 @@ def write_operation(partition_id: Guid, request: ChangeRequest, number: Sequence
             )
 
 
-def _named_successor(
+def _find_successor(
     server: ReplicaState, request: ChangeRequest, stored_object: ops.ObjectRead | None
 ) -> str | None:
     """Return the machine that a change makes the authority of the partition.

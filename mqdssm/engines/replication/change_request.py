@@ -35,23 +35,23 @@ def refusal_of(
     server: ReplicaState, partition: Partition, request: ChangeRequest, stored_object: ops.ObjectRead | None
 ) -> Job[Hresult | None]:
     """Return why a change may not be made (decision R34); None if it may."""
-    refused = _general_refusal(server, partition, request)
+    refused = _check_change(server, partition, request)
     if refused is not None:
         return refused
     if request.object_type is ObjectType.MACHINE:
-        return (yield from _machine_refusal(server, partition, request))
+        return (yield from _check_machine(server, partition, request))
     if (
         request.object_type is ObjectType.SITE
         and request.command is Command.DELETE
         and stored_object is not None
     ):
-        return (yield from _site_refusal(server, stored_object.identifier))
+        return (yield from _check_site(server, stored_object.identifier))
     if request.object_type is ObjectType.ENTERPRISE:
-        return (yield from _enterprise_refusal(server, partition, request))
+        return (yield from _check_enterprise(server, partition, request))
     return None
 
 
-def _general_refusal(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Hresult | None:
+def _check_change(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Hresult | None:
     if not partition.is_normal or partition.is_unfinished:
         return Hresult.MQ_ERROR_SERVICE_NOT_AVAILABLE
     if (partition.id != PEC_PARTITION_ID) is not (request.object_type in props.SITE_TYPES):
@@ -72,9 +72,7 @@ def _general_refusal(server: ReplicaState, partition: Partition, request: Change
     return None
 
 
-def _machine_refusal(
-    server: ReplicaState, partition: Partition, request: ChangeRequest
-) -> Job[Hresult | None]:
+def _check_machine(server: ReplicaState, partition: Partition, request: ChangeRequest) -> Job[Hresult | None]:
     is_own_machine = request.identifier == server.settings.machine_id
     site_id = props.get_guid(request.properties, Propid.QM_SITE_ID)
     if site_id is not None and site_id != partition.id:
@@ -101,7 +99,7 @@ def _machine_refusal(
     return None
 
 
-def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
+def _check_site(server: ReplicaState, identifier: Guid | None) -> Job[Hresult | None]:
     """Return why a site may not be deleted: it has to be empty, and known as a whole."""
     site_partition = server.partitions.get(identifier) if identifier is not None else None
     if site_partition is None:
@@ -116,7 +114,7 @@ def _site_refusal(server: ReplicaState, identifier: Guid | None) -> Job[Hresult 
     return Hresult.MQ_ERROR_CANNOT_DELETE_PSC_OBJECTS if answer.yes else None
 
 
-def _enterprise_refusal(
+def _check_enterprise(
     server: ReplicaState, partition: Partition, request: ChangeRequest
 ) -> Job[Hresult | None]:
     """Return an error for a forbidden change of an enterprise.

@@ -12,7 +12,7 @@ from mqdssm.engines.replication import propagation, purging, reported_numbers, s
 from mqdssm.engines.replication.internal_events import ObjectsChanged, publish
 from mqdssm.engines.replication.jobs import Job, perform, read_object
 from mqdssm.engines.replication.operations import Applied, ApplyChanges
-from mqdssm.engines.replication.properties import object_change
+from mqdssm.engines.replication.properties import make_object_change
 from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import ChangePropagationMessage, Command, DirectoryChange
@@ -53,7 +53,9 @@ def _is_usable(server: ReplicaState, partition: Partition, change: DirectoryChan
     """
     if not partition.is_normal and change.seq_number <= partition.had_before:
         return False
-    if change.command is not Command.UPDATE or trust.is_from(server, sender, server.usual_source(partition)):
+    if change.command is not Command.UPDATE or trust.is_from(
+        server, sender, server.find_usual_source(partition)
+    ):
         return True
     partition.known_number = max(partition.known_number, change.seq_number)
     return False
@@ -197,7 +199,7 @@ def _change_for_bscs(change: DirectoryChange) -> Job[DirectoryChange]:
     )
     if stored_object.identifier is None or stored_object.seq_number != change.seq_number:
         return change  # a later change in the same batch sends or deletes the object
-    new_change = object_change(
+    new_change = make_object_change(
         kind, stored_object.identifier, change.partition_id, change.seq_number, stored_object.properties or ()
     )
     return replace(

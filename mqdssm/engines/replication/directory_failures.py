@@ -24,7 +24,7 @@ from mqdssm.engines.replication import (
 )
 from mqdssm.engines.replication.actions import ClientEvent, Event, Received, Started
 from mqdssm.engines.replication.jobs import Job
-from mqdssm.engines.replication.plain_words import plain_words
+from mqdssm.engines.replication.plain_words import describe_plainly
 from mqdssm.engines.replication.state import FINISH_S, Partition, ReplicaState
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
@@ -47,7 +47,7 @@ def give_up(server: ReplicaState, event: Event, reason: str) -> None:
         event: the event that was being handled.
         reason: the reason of the failure.
     """
-    server.note("given up: the directory is damaged", f"{plain_words(event)}: {reason}")
+    server.note("given up: the directory is damaged", f"{describe_plainly(event)}: {reason}")
     if isinstance(event, Started):
         server.start_timer(Timer(TimerPurpose.START), AGAIN_S)
         return
@@ -110,7 +110,7 @@ def on_again_timer(server: ReplicaState, _key: str) -> Job[None]:
 
 def _recover_unfinished(server: ReplicaState, partition: Partition) -> Job[None]:
     """Recover a partition; it accepts changes again when its last change is complete."""
-    with partition.numbering():
+    with partition.guard_numbering():
         partition.is_unfinished = False
         yield from authority.recover_partition(server, partition)
         yield from succession.complete_handover(server, partition)

@@ -33,7 +33,7 @@ from mqdssm.engines.replication import (
 )
 from mqdssm.engines.replication.jobs import Job
 from mqdssm.engines.replication.operations import Failed, Result
-from mqdssm.engines.replication.plain_words import plain_words
+from mqdssm.engines.replication.plain_words import describe_plainly
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.state import ReplicaState, key_of
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
@@ -159,7 +159,7 @@ class ReplicationEngine:
         """Number of messages that wait behind the current work."""
         return self._messages_waiting
 
-    def status(self, now: float) -> status.ServerStatus:
+    def report_status(self, now: float) -> status.ServerStatus:
         """Return the state of partitions and neighbours.
 
         Any thread may call this. Each row is consistent.
@@ -169,7 +169,7 @@ class ReplicationEngine:
         """
         return status.status_of(self._server, now)
 
-    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+    def read_next_number(self, partition_id: Guid) -> SequenceNumber:
         """Read Next Sequence Number ([MC-MQDSRP] 3.1.7.1.3).
 
         A service that writes beside this server needs it.
@@ -199,14 +199,14 @@ class ReplicationEngine:
         elif isinstance(event, do.ClientEvent):
             self._server.reply(event.request, Hresult.MQ_ERROR_INSUFFICIENT_RESOURCES)
         else:
-            self._server.note("dropped: too much is waiting", plain_words(event))
+            self._server.note("dropped: too much is waiting", describe_plainly(event))
 
     def _begin(self, event: do.Event) -> None:
         if not self._has_started and not (isinstance(event, do.Started) or event == _START):
             self._refuse(event)
             return
         self._event = event
-        self._job = self._handler(event)
+        self._job = self._begin_job(event)
         if self._job is not None:
             self._advance(self._job, None)
 
@@ -244,7 +244,7 @@ class ReplicationEngine:
             self._token += 1
             self._server.actions.append(do.Perform(token=self._token, operation=operation))
 
-    def _handler(self, event: do.Event) -> Job[None] | None:
+    def _begin_job(self, event: do.Event) -> Job[None] | None:
         server = self._server
         if isinstance(event, do.Received):
             server.resent.pop(key_of(event.sender), None)

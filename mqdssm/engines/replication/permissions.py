@@ -144,7 +144,7 @@ def _may_change_site(
 ) -> Job[bool]:
     if change.command is not Command.UPDATE:
         return False
-    if not _sets_any(change, _OF_SITE):
+    if not _has_any_property(change, _OF_SITE):
         return True
     if not is_its_own:
         return False
@@ -177,7 +177,7 @@ def _may_change_machine(
         return True
     if change.command is not Command.UPDATE or props.get_roles(change.properties) is not None:
         return False
-    if not _sets_any(change, _OF_SERVER):
+    if not _has_any_property(change, _OF_SERVER):
         return True
     if not is_its_own or not _is_itself(machine.identifier, stored_properties, event):
         return False
@@ -200,5 +200,5 @@ def _is_own(server: ReplicaState, properties: Properties, propid: Propid, sender
     return (yield from is_own_name(server, props.get_text(properties, propid) or "", sender))
 
 
-def _sets_any(change: DirectoryChange, propids: frozenset[Propid]) -> bool:
+def _has_any_property(change: DirectoryChange, propids: frozenset[Propid]) -> bool:
     return any(propid in propids for propid, _ in change.properties)

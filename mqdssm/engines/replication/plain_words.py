@@ -41,7 +41,7 @@ WORDS: Final[Mapping[type, str]] = {
 """Words for each kind of operation and event, as the subject of a sentence."""
 
 
-def plain_words(operation: object) -> str:
+def describe_plainly(operation: object) -> str:
     """Return plain words for an operation or event.
 
     A kind without words, as one of a test, has the name of its class.

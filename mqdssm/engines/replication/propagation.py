@@ -64,7 +64,7 @@ def send(server: ReplicaState, neighbor: Neighbor) -> None:
     header = _NO_NUMBERS
     since = None if neighbor.header_at is None else server.now - neighbor.header_at
     if since is None or not 0 <= since < server.settings.header_s:  # the clock may be set back
-        header = _header(server, neighbor)
+        header = _make_header(server, neighbor)
         neighbor.header_at = server.now
     if not neighbor.available and not header.partition_seq_numbers:
         return
@@ -98,9 +98,9 @@ def split_changes(
         yield tuple(part)
 
 
-def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
+def _make_header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
     partitions = (
-        server.partitions.values() if neighbor.record.is_bsc else _intersite_partitions(server, neighbor)
+        server.partitions.values() if neighbor.record.is_bsc else _list_intersite_partitions(server, neighbor)
     )
     numbers = tuple(
         PartitionSeqNumbers(
@@ -116,7 +116,7 @@ def _header(server: ReplicaState, neighbor: Neighbor) -> SeqNumberHeader:
     return SeqNumberHeader(machine_name=server.name if numbers else "", partition_seq_numbers=numbers)
 
 
-def _intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
+def _list_intersite_partitions(server: ReplicaState, neighbor: Neighbor) -> Iterator[Partition]:
     """Yield partitions whose numbers other sites are sent (decision R38).
 
     Such a partition is ours, being handed over, or the neighbour's, which it may not know yet.

@@ -75,7 +75,7 @@ def with_identifier(object_type: ObjectType, identifier: Guid, properties: Prope
     return properties if get_value(properties, propid) is not None else (*properties, (propid, identifier))
 
 
-def object_change(
+def make_object_change(
     object_type: ObjectType,
     identifier: Guid,
     partition_id: Guid,
@@ -98,7 +98,7 @@ def object_change(
     )
 
 
-def deletion(
+def make_deletion(
     object_type: ObjectType,
     identifier: Guid,
     partition_id: Guid,

@@ -27,7 +27,7 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
         return
     _warn_of_silent_pscs(server, partition)
     buffered = partition.last.minus(server.settings.purge_buffer)
-    allowed = _lowest_acked(server, partition) if record.owned else record.allowed_purge
+    allowed = _find_lowest_acked(server, partition) if record.owned else record.allowed_purge
     up_to = min(buffered, allowed, partition.last)
     if up_to <= record.purged:
         return
@@ -36,7 +36,7 @@ def purge(server: ReplicaState, partition: Partition) -> Job[None]:
     yield from perform(PurgeDeletedObjects(partition_id=partition.id, up_to=up_to), Done)
 
 
-def _lowest_acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
+def _find_lowest_acked(server: ReplicaState, partition: Partition) -> SequenceNumber:
     """Return the number that all other PSCs have acknowledged.
 
     Without PSCs it is the last number.

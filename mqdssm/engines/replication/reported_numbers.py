@@ -33,7 +33,7 @@ def receive(
         if is_behind and trust.is_from(server, sender, record.authority_name):
             _send_number(server, partition, sender)
         is_news = numbers.last_seq_number > partition.last
-        if is_news and partition.tries and key_of(sender) == key_of(server.upstream(partition)):
+        if is_news and partition.tries and key_of(sender) == key_of(server.choose_upstream(partition)):
             sync_requests.repeat(server, partition)
     yield from receive_claim(server, partition, numbers.last_seq_number, sender)
 
@@ -95,9 +95,9 @@ def _request_changes(server: ReplicaState, partition: Partition, number: Sequenc
         is_highest = number > partition.known_number
         partition.known_number = max(partition.known_number, number)
         partition.reporters[key_of(sender)] = (sender, number)
-        has_less = trust.waits_for_first_source(partition) and number < partition.had_before
+        has_less = trust.must_ask_first_source(partition) and number < partition.had_before
         may_ask = (is_highest or not partition.is_doubted) and not has_less  # decisions R166, R206
-        if may_ask and not trust.is_from(server, server.upstream(partition), sender):
+        if may_ask and not trust.is_from(server, server.choose_upstream(partition), sender):
             partition.hint = sender  # it is asked and trusted until our number is as high (3.2.7.1)
             partition.is_asking = False
         sync_requests.send(server, partition)

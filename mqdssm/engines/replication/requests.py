@@ -169,7 +169,7 @@ def receive(server: ReplicaState, message: msg.ChangeRequestMessage, sender: str
     if partition is None or not partition.record.owned:
         _forward(server, message, PendingRequest(message=message, sender=sender))
         return
-    requested = _requested_change(message.directory_change)
+    requested = _read_change(message.directory_change)
     if message.directory_change.partition_id != message.partition_id:
         outcome = ObjectOutcome(status=Hresult.MQ_ERROR_INVALID_PARAMETER)
     elif requested is None:
@@ -224,7 +224,7 @@ def answer_request(server: ReplicaState, message: msg.ChangeRequestMessage, stat
     _send_reply(server, message, status, sender)
 
 
-def _requested_change(change: msg.DirectoryChange) -> ChangeRequest | None:
+def _read_change(change: msg.DirectoryChange) -> ChangeRequest | None:
     """Return the change that a request asks for.
 
     None for a type that cannot be changed.
@@ -358,7 +358,7 @@ def propagate_service_change(server: ReplicaState, event: PropagateChange) -> Jo
         scope=event.scope,
     )
     status, number = event.status, event.seq_number
-    with partition.numbering():
+    with partition.guard_numbering():
         if status != Hresult.MQ_OK:  # the error may have come after the write (decision R156)
             outcome = yield from authority.check_failed_write(server, partition, requested, number, status)
             status = outcome.status

@@ -33,7 +33,7 @@ def start(server: ReplicaState, _event: Started) -> Job[None]:
     yield from _load_state(server, state)
     if server.settings.restored:
         yield from succession.disown_restored(server)
-    server.psc_name = _first_psc_name(server)
+    server.psc_name = _find_first_psc_name(server)
     yield from succession.complete_handovers(server)
     if server.is_demoted and server.site is None:
         server.psc_name = server.partitions[server.settings.site_id].record.authority_name
@@ -86,7 +86,7 @@ def _recover_partition(server: ReplicaState, partition: Partition) -> Job[None]:
     partition.acked_at = partition.last
 
 
-def _first_psc_name(server: ReplicaState) -> str:
+def _find_first_psc_name(server: ReplicaState) -> str:
     """Return MyPSCName of a server that began as a BSC (3.1.3.1); empty for others."""
     site = server.partitions.get(server.settings.site_id)
     if server.settings.role is not Role.BSC:

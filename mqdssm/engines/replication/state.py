@@ -114,7 +114,7 @@ class Partition:
         self.id = self.record.partition_id
 
     @contextmanager
-    def numbering(self) -> Iterator[None]:
+    def guard_numbering(self) -> Iterator[None]:
         """Mark the partition as unfinished if the block ends with an exception.
 
         The block writes a numbered change and its effects.
@@ -182,11 +182,11 @@ class Neighbor:
     @property
     def timer(self) -> Timer:
         """Change Propagation Timer (3.3.2.1)."""
-        return _propagation_timer(self.record.machine_name, self.record.is_bsc)
+        return _make_propagation_timer(self.record.machine_name, self.record.is_bsc)
 
 
 @lru_cache(maxsize=TIMERS_CACHED)
-def _propagation_timer(machine_name: str, is_bsc: bool) -> Timer:
+def _make_propagation_timer(machine_name: str, is_bsc: bool) -> Timer:
     return Timer(TimerPurpose.PROPAGATE, f"{'bsc' if is_bsc else 'psc'} {key_of(machine_name)}")
 
 
@@ -327,11 +327,11 @@ class ReplicaState:
             return False
         return site.seq_number > partition.record.followed
 
-    def upstream(self, partition: Partition) -> str:
+    def choose_upstream(self, partition: Partition) -> str:
         """Return the machine to ask for changes of a partition (3.3.7.3)."""
-        return partition.hint or self.usual_source(partition)
+        return partition.hint or self.find_usual_source(partition)
 
-    def usual_source(self, partition: Partition) -> str:
+    def find_usual_source(self, partition: Partition) -> str:
         """Return the machine whose answers make our copy of a partition whole.
 
         That machine is the authority, or the PSC of a BSC.
@@ -411,7 +411,7 @@ class ReplicaState:
         yield from perform(ops.SaveNeighbor(neighbor=neighbor.record), ops.Done)
 
 
-def authorities(server: ReplicaState) -> list[str]:
+def list_authorities(server: ReplicaState) -> list[str]:
     """Return the authorities of all partitions except this server.
 
     The PEC comes first.

@@ -116,15 +116,15 @@ def status_of(server: ReplicaState, now: float) -> ServerStatus:
     return ServerStatus(
         machine_name=server.name,
         psc_name=server.psc_name,
-        partitions=tuple(_partition(partition) for partition in partitions),
+        partitions=tuple(_report_partition(partition) for partition in partitions),
         neighbors=tuple(
-            _neighbor(server, neighbor, owned, now)
+            _report_neighbor(server, neighbor, owned, now)
             for neighbor in sorted(neighbors, key=lambda neighbor: neighbor.name)
         ),
     )
 
 
-def _partition(partition: Partition) -> PartitionStatus:
+def _report_partition(partition: Partition) -> PartitionStatus:
     record, last = partition.record, partition.last
     return PartitionStatus(
         partition_id=partition.id,
@@ -141,7 +141,9 @@ def _partition(partition: Partition) -> PartitionStatus:
     )
 
 
-def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], now: float) -> NeighborStatus:
+def _report_neighbor(
+    server: ReplicaState, neighbor: Neighbor, owned: list[Partition], now: float
+) -> NeighborStatus:
     record = neighbor.record
     last_ack_time = record.last_acked_time
     return NeighborStatus(
@@ -151,7 +153,7 @@ def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], 
         waiting=len(neighbor.available),
         acknowledgements=()
         if record.is_bsc
-        else tuple(_acknowledgement(server, neighbor, partition) for partition in owned),
+        else tuple(_report_acknowledgement(server, neighbor, partition) for partition in owned),
         silent_s=max(now - last_ack_time, 0.0) if record.is_bsc and last_ack_time else None,
         is_far_behind=(
             not record.is_bsc and server.enterprise is not None and purging.is_far_behind(server, neighbor)
@@ -159,7 +161,9 @@ def _neighbor(server: ReplicaState, neighbor: Neighbor, owned: list[Partition], 
     )
 
 
-def _acknowledgement(server: ReplicaState, neighbor: Neighbor, partition: Partition) -> AcknowledgementStatus:
+def _report_acknowledgement(
+    server: ReplicaState, neighbor: Neighbor, partition: Partition
+) -> AcknowledgementStatus:
     acked, last = neighbor.record.acked_of(partition.id), partition.last
     return AcknowledgementStatus(
         partition_id=partition.id,

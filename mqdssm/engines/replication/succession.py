@@ -18,7 +18,7 @@ from mqdssm.engines.replication.internal_events import AuthorityChanged, Success
 from mqdssm.engines.replication.jobs import Job, list_objects, perform, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, get_text, has_role
 from mqdssm.engines.replication.settings import Role
-from mqdssm.engines.replication.state import Partition, ReplicaState, authorities, key_of
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of, list_authorities
 from mqdssm.engines.replication.timers import Timer, TimerPurpose
 from mqdssm.model.hresults import Hresult
 from mqdssm.model.propids import ObjectType, Propid
@@ -204,7 +204,7 @@ def disown_restored(server: ReplicaState) -> Job[None]:
     (decision R160).
     """
     for partition in list(server.partitions.values()):
-        sources = [*authorities(server), *(bsc.name for bsc in server.bscs.values())]
+        sources = [*list_authorities(server), *(bsc.name for bsc in server.bscs.values())]
         if partition.record.owned and sources:
             server.note("asks others for what it owned", f"partition {partition.id}, {sources[0]}")
             partition.is_whole = partition.is_settled = False
@@ -214,7 +214,9 @@ def disown_restored(server: ReplicaState) -> Job[None]:
             yield from server.save(partition, is_new=True)  # it may have become ours since
 
 
-def own_if_named(server: ReplicaState, partition: Partition, *, surely: bool = False) -> Job[None]:
+def become_authority_if_named(
+    server: ReplicaState, partition: Partition, *, surely: bool = False
+) -> Job[None]:
     """Become the authority of a partition if its last change names us.
 
     All changes must be here.
@@ -314,7 +316,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     It is whole if the sender is the authority or, for a BSC, its PSC: other servers may lack changes
     themselves.
     """
-    is_confirmed = key_of(sender) == key_of(server.usual_source(partition))
+    is_confirmed = key_of(sender) == key_of(server.find_usual_source(partition))
     partition.is_whole = partition.is_whole or is_confirmed
     naming = None if partition.is_settled else (yield from find_naming_object(server, partition))
     if naming is not None and not partition.is_doubted:
@@ -332,7 +334,7 @@ def handle_no_news(server: ReplicaState, partition: Partition, sender: str) -> J
     if adopts and (partition.last == MIN or (is_confirmed and (yield from _is_empty(partition)))):
         yield from _become_authority(server, partition)
     else:
-        yield from own_if_named(server, partition, surely=True)
+        yield from become_authority_if_named(server, partition, surely=True)
     yield from _confirm_whole(server, partition, is_confirmed=is_confirmed)
 
 
@@ -369,7 +371,7 @@ def _ask_others(server: ReplicaState, partition: Partition, sender: str) -> Job[
         and (name := get_text(machine.properties or (), Propid.QM_PATHNAME))
     }
     pec_name = server.partitions[PEC_PARTITION_ID].record.authority_name
-    is_asked_first = key_of(pec_name) == key_of(server.usual_source(partition))
+    is_asked_first = key_of(pec_name) == key_of(server.find_usual_source(partition))
     if pec_name and not is_asked_first and not server.is_me(pec_name):
         names[key_of(pec_name)] = pec_name
     yield from trust.forget_removed_servers(server, [partition])
@@ -406,7 +408,7 @@ def _become_authority(server: ReplicaState, partition: Partition) -> Job[None]:
         machine = yield from server_roles.read_own_machine(server)
         server.has_machine = machine.partition_id == partition.id
         enterprise = server.partitions[PEC_PARTITION_ID]
-        yield from own_if_named(server, enterprise)
+        yield from become_authority_if_named(server, enterprise)
         sync_requests.send_if_needed(server, enterprise)
     yield from publish(server, AuthorityChanged())
     yield from server_roles.write_roles(server)
@@ -419,7 +421,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
     """
     if ahead:  # a deletion may be half applied here, and is not sent again (decision R121)
         yield from authority.recover_partition(server, partition)
-    last = _highest_known(partition).plus(GAP) if ahead else partition.last
+    last = _find_highest_known(partition).plus(GAP) if ahead else partition.last
     partition.predecessor = partition.record.authority_name if partition.last > MIN and not ahead else ""
     yield from server.save(
         partition,
@@ -445,7 +447,7 @@ def _take_ownership(server: ReplicaState, partition: Partition, *, ahead: bool) 
         server.stop_timer(Timer(TimerPurpose.BSC_ACK))
 
 
-def _highest_known(partition: Partition) -> SequenceNumber:
+def _find_highest_known(partition: Partition) -> SequenceNumber:
     """Return the highest number that we have or were told of (decision R196).
 
     Others may have numbers of the lost authority that we lack, and go on from them.

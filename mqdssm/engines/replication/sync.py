@@ -25,20 +25,20 @@ def on_timer(server: ReplicaState, key: str) -> Job[None]:
     """
     partition = server.partitions.get(Guid.parse(key))
     if partition is not None and not partition.record.owned:
-        sync_requests.time_out(server, partition)
+        sync_requests.expire_request(server, partition)
         partition.tries += 1
-        partition.hint = _other_source(server, partition)
+        partition.hint = _choose_other_source(server, partition)
         yield from resume(server, partition)
 
 
-def _other_source(server: ReplicaState, partition: Partition) -> str:
+def _choose_other_source(server: ReplicaState, partition: Partition) -> str:
     """Return the server to ask after a timeout (decisions R46, R71).
 
     At every second timeout, another trusted one is tried.
     """
-    if trust.waits_for_first_source(partition):
+    if trust.must_ask_first_source(partition):
         return partition.first_source
-    sources = trust.other_sources(server, partition)
+    sources = trust.list_other_sources(server, partition)
     if not sources or partition.tries % 2:
         return ""
     return sources[(partition.tries // 2 - 1) % len(sources)]
@@ -55,8 +55,8 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
         yield from _sweep(server, partition)
     elif state is PurgeState.SYNC0 and partition.last and not partition.first_source:
         # an older version did not persist it (decisions R203, R220)
-        partition.change(first_source=server.usual_source(partition))
-    if trust.waits_for_first_source(partition):
+        partition.change(first_source=server.find_usual_source(partition))
+    if trust.must_ask_first_source(partition):
         partition.hint = partition.first_source
     sync_requests.send(server, partition)
 
@@ -64,7 +64,7 @@ def resume(server: ReplicaState, partition: Partition) -> Job[None]:
 def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) -> Job[None]:
     """Handle Sync Reply (3.3.7.5)."""
     partition = server.partitions[message.partition_id]
-    if _begins_full_sync(partition, message):
+    if _is_full_sync_start(partition, message):
         yield from sync_requests.enter_full_sync(server, partition, sender, purged=message.purged_seq_number)
     state = partition.record.purge_state
     if (
@@ -85,7 +85,7 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         partition.is_whole = False  # a reply may end before the authority's last number
     if not (yield from changes.handle(server, partition, partition_changes, flush=True)):
         return
-    reached = _reached(message)
+    reached = _find_reached_number(message)
     behind = all(change.seq_number > reached for change in partition.pending)
     if reached > partition.last and behind:
         yield from server.save(partition, last=reached)
@@ -95,9 +95,9 @@ def receive_reply(server: ReplicaState, message: SyncReplyMessage, sender: str) 
         if partition.last > before:
             sync_requests.send(server, partition)  # unless the answer to our last request is still to come
     elif state is PurgeState.SYNC0:
-        yield from _after_sync0_reply(server, partition, message, sender)
+        yield from _follow_sync0_reply(server, partition, message, sender)
     else:
-        yield from _after_reply(server, partition, message, sender)
+        yield from _ask_after_reply(server, partition, message, sender)
 
 
 def _record_first_source(partition: Partition, message: SyncReplyMessage, sender: str) -> None:
@@ -110,7 +110,7 @@ def _record_first_source(partition: Partition, message: SyncReplyMessage, sender
         partition.is_first_source_removed = False
 
 
-def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
+def _is_full_sync_start(partition: Partition, message: SyncReplyMessage) -> bool:
     """Return True if a reply is the first one of a full synchronization to begin.
 
     A reply does not begin one if all that its sender had purged came here after all: our copy may be newer
@@ -124,7 +124,7 @@ def _begins_full_sync(partition: Partition, message: SyncReplyMessage) -> bool:
     return is_due and is_first and partition.takes_replies
 
 
-def _after_reply(
+def _ask_after_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
     """Ask until a reply has nothing new (decision R109).
@@ -134,8 +134,8 @@ def _after_reply(
     A reply without new changes may be cut short, if its changes had come already: more may follow it.
     """
     asked_from = message.from_seq_number
-    if _reached(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
-        yield from _after_empty_reply(server, partition, sender)
+    if _find_reached_number(message) <= asked_from and min(partition.gap_at, partition.last) <= asked_from:
+        yield from _follow_empty_reply(server, partition, sender)
         return
     _ask_on(server, partition, asked_from)
 
@@ -154,7 +154,7 @@ def _ask_on(server: ReplicaState, partition: Partition, asked_from: SequenceNumb
         sync_requests.send_later(server, partition)
 
 
-def _reached(message: SyncReplyMessage) -> SequenceNumber:
+def _find_reached_number(message: SyncReplyMessage) -> SequenceNumber:
     """Return the number up to which a reply is complete (3.2.7.3).
 
     MAX stands for its last change.
@@ -164,12 +164,12 @@ def _reached(message: SyncReplyMessage) -> SequenceNumber:
     return max((change.seq_number for change in message.directory_changes), default=MIN)
 
 
-def _after_empty_reply(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
+def _follow_empty_reply(server: ReplicaState, partition: Partition, sender: str) -> Job[None]:
     """Handle a reply without news."""
     sync_requests.end(partition)
     partition.hint = ""
     yield from succession.handle_no_news(server, partition, sender)
-    if key_of(sender) == key_of(server.upstream(partition)):
+    if key_of(sender) == key_of(server.choose_upstream(partition)):
         partition.tries = 0
     if partition.record.owned:
         return
@@ -191,18 +191,20 @@ def _may_lack_changes(partition: Partition, message: SyncReplyMessage, sender: s
     return is_unknown or any(number > message.to_seq_number for _, number in numbers.values())
 
 
-def _crosses_gap(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
+def _may_cross_gap(partition: Partition, message: SyncReplyMessage, sender: str) -> bool:
     """Return True if a reply may be of another history (decision R202).
 
     An owner that may lack changes of its predecessor, or of its own, goes on behind a gap of numbers.
     """
     start = message.from_seq_number
-    end = min((change.seq_number for change in message.directory_changes), default=_reached(message))
+    end = min(
+        (change.seq_number for change in message.directory_changes), default=_find_reached_number(message)
+    )
     is_new = end > partition.known_before or key_of(sender) != key_of(partition.first_source)
     return start > MIN and end - start >= GAP // 2 and is_new
 
 
-def _after_sync0_reply(
+def _follow_sync0_reply(
     server: ReplicaState, partition: Partition, message: SyncReplyMessage, sender: str
 ) -> Job[None]:
     is_last = message.complete_sync0 is CompleteSync0.NOW
@@ -211,7 +213,7 @@ def _after_sync0_reply(
     if partition.is_first_source_removed and not partition.is_begun_anew:
         server.note("synchronizes in full", f"partition {partition.id}, whose first source was removed")
         yield from sync_requests.begin_full_sync(server, partition, "")
-    elif _crosses_gap(partition, message, sender):
+    elif _may_cross_gap(partition, message, sender):
         server.note("synchronizes in full", f"partition {partition.id}, whose owner left numbers out")
         partition.hint = sender
         yield from sync_requests.begin_full_sync(server, partition, sender)
@@ -259,7 +261,7 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     partition = server.partitions.get(event.partition_id)
     why_not = "there is no such partition"
     if partition is not None:
-        why_not = yield from _refusal(server, partition)
+        why_not = yield from _find_refusal(server, partition)
     if partition is None or why_not:
         server.warn("refused to synchronize in full", f"partition {event.partition_id}: {why_not}")
         server.reply(event.request, Hresult.MQ_ERROR_ILLEGAL_OPERATION)
@@ -267,18 +269,18 @@ def resynchronize(server: ReplicaState, event: Resynchronize) -> Job[None]:
     if partition.is_normal:  # else it is under way
         server.note("synchronizes in full", f"partition {partition.id}, as the operator says")
         partition.hint = ""
-        yield from sync_requests.begin_full_sync(server, partition, server.upstream(partition))
+        yield from sync_requests.begin_full_sync(server, partition, server.choose_upstream(partition))
     server.reply(event.request, Hresult.MQ_OK)
 
 
-def _refusal(server: ReplicaState, partition: Partition) -> Job[str]:
+def _find_refusal(server: ReplicaState, partition: Partition) -> Job[str]:
     """Return why a partition cannot be synchronized in full.
 
     The source would be another server. The text is empty if the partition can be synchronized.
     """
     if partition.record.owned:
         return "this server owns it, and what is in its directory counts"
-    upstream = server.upstream(partition)
+    upstream = server.choose_upstream(partition)
     if not upstream or server.is_me(upstream):
         return "this server knows no other one to ask: name the authority first (NameAuthority)"
     if partition.is_doubted or (yield from succession.find_naming_object(server, partition)) is not None:

@@ -40,7 +40,7 @@ def send(server: ReplicaState, partition: Partition) -> None:
     partition.is_asking = True
     partition.asked_from = partition.last if purged is None else MIN
     _start_timer(server, partition)
-    upstream = server.upstream(partition)
+    upstream = server.choose_upstream(partition)
     if not upstream or server.is_me(upstream):
         return  # until it is known which server to ask
     message = SyncRequestMessage(
@@ -88,7 +88,7 @@ def _wait_s(server: ReplicaState, partition: Partition) -> float:
     return max(partition.wait_s, server.settings.sync_wait_s)
 
 
-def time_out(server: ReplicaState, partition: Partition) -> None:
+def expire_request(server: ReplicaState, partition: Partition) -> None:
     """End the request that is under way: it has no reply. The next one waits longer."""
     partition.is_asking = False
     partition.wait_s = min(2 * _wait_s(server, partition), server.settings.sync_wait_max_s)

@@ -204,11 +204,11 @@ def on_objects_changed(server: ReplicaState, event: ObjectsChanged) -> Job[None]
     for change in event.changes:
         kind = type_of(change)
         if kind is ObjectType.SITE:
-            needs_derive |= yield from _after_site(server, change)
+            needs_derive |= yield from _follow_site_change(server, change)
         elif kind is ObjectType.ENTERPRISE and change.command is not Command.DELETE:
-            needs_flush |= yield from _after_enterprise(server, partition, change)
+            needs_flush |= yield from _follow_enterprise_change(server, partition, change)
         elif kind is ObjectType.MACHINE:
-            needs_derive |= yield from _after_machine(server, partition, change)
+            needs_derive |= yield from _follow_machine_change(server, partition, change)
     if needs_derive:
         yield from derive_neighbors(server)
         yield from server_roles.write_roles(server)
@@ -222,7 +222,7 @@ def _may_remove_server(change: DirectoryChange) -> bool:
     return change.command is Command.DELETE and type_of(change) in {ObjectType.SITE, ObjectType.MACHINE}
 
 
-def _after_site(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
+def _follow_site_change(server: ReplicaState, change: DirectoryChange) -> Job[bool]:
     """Handle Site Update, and the creation and deletion of sites.
 
     See 3.1.7.2.5, 3.1.7.2.7 and 3.1.7.2.11.
@@ -279,13 +279,15 @@ def _remove_site(server: ReplicaState, site_id: Guid) -> Job[None]:
         server.note("our site was removed from the enterprise")
 
 
-def _after_enterprise(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
+def _follow_enterprise_change(
+    server: ReplicaState, partition: Partition, change: DirectoryChange
+) -> Job[bool]:
     """Handle Enterprise Update (3.1.7.2.10)."""
     pec_name = get_text(change.properties, Propid.E_PECNAME)
     if not pec_name or partition.record.owned:
         return False
     yield from follow_pec(server, pec_name)
-    yield from succession.own_if_named(server, partition)
+    yield from succession.become_authority_if_named(server, partition)
     return True
 
 
@@ -305,7 +307,7 @@ def follow_pec(server: ReplicaState, pec_name: str) -> Job[None]:
         yield from server.save(site, authority_name=enterprise.record.authority_name)
 
 
-def _after_machine(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
+def _follow_machine_change(server: ReplicaState, partition: Partition, change: DirectoryChange) -> Job[bool]:
     """Handle Machine Update (3.1.7.2.12).
 
     A change of the site's owner is handled as well (decision R38).
@@ -349,7 +351,7 @@ def _record_authority(
         return False  # the site's object names nobody (decision R186)
     if identifier == server.settings.machine_id:
         if role & CONTROLLER:
-            yield from succession.own_if_named(server, partition)
+            yield from succession.become_authority_if_named(server, partition)
         elif role & Service.BSC:
             succession.become_bsc(server, partition)
         return False

@@ -13,7 +13,7 @@ from mqdssm.engines.replication import permissions, requests
 from mqdssm.engines.replication.actions import Received
 from mqdssm.engines.replication.jobs import Job, read_object
 from mqdssm.engines.replication.properties import CONTROLLER, SITE_TYPES, has_role, type_of
-from mqdssm.engines.replication.state import Partition, ReplicaState, authorities, key_of
+from mqdssm.engines.replication.state import Partition, ReplicaState, key_of, list_authorities
 from mqdssm.model import messages as msg
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
@@ -47,7 +47,7 @@ def accepts(server: ReplicaState, partition: Partition, sender: str) -> bool:
     )
 
 
-def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
+def list_other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     """Return other servers to ask about a partition, likeliest first.
 
     The authority and our PSC are not among these servers.
@@ -57,7 +57,7 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
     unfinished full synchronization also asks the server that it began with (R192).
     """
     enterprise = server.partitions[PEC_PARTITION_ID]
-    names = authorities(server)
+    names = list_authorities(server)
     if partition.is_doubted and enterprise.is_doubted:
         return names
     if enterprise.record.owned:
@@ -68,10 +68,10 @@ def other_sources(server: ReplicaState, partition: Partition) -> list[str]:
         pec_key = key_of(enterprise.record.authority_name)
         others = [name for name in names if key_of(name) == pec_key]
     usual = {key_of(name) for name in (partition.record.authority_name, server.psc_name, *others)}
-    return others + [name for name in _full_sync_source(partition) if key_of(name) not in usual]
+    return others + [name for name in _find_full_sync_source(partition) if key_of(name) not in usual]
 
 
-def _full_sync_source(partition: Partition) -> list[str]:
+def _find_full_sync_source(partition: Partition) -> list[str]:
     """Return the server that a full synchronization began with (decision R192).
 
     This server may have handed the partition over since, to one that has less than we have.
@@ -80,14 +80,14 @@ def _full_sync_source(partition: Partition) -> list[str]:
     return [partition.first_source] if is_unfinished and partition.first_source else []
 
 
-def waits_for_first_source(partition: Partition) -> bool:
+def must_ask_first_source(partition: Partition) -> bool:
     """Return True if a full synchronization asks its first source alone (R206).
 
     Another source may lack numbers that we had, and would bring deleted objects back. It is asked only after
     six requests without a reply.
     """
     is_behind = max(partition.last, partition.record.purged) < partition.had_before
-    return is_behind and partition.tries < FULL_SYNC_TRIES and bool(_full_sync_source(partition))
+    return is_behind and partition.tries < FULL_SYNC_TRIES and bool(_find_full_sync_source(partition))
 
 
 def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> bool:
@@ -95,7 +95,7 @@ def is_other_source(server: ReplicaState, partition: Partition, sender: str) -> 
 
     The machine has more changes of that partition.
     """
-    return any(is_from(server, sender, name) for name in other_sources(server, partition))
+    return any(is_from(server, sender, name) for name in list_other_sources(server, partition))
 
 
 def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]) -> Job[None]:
@@ -105,9 +105,9 @@ def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]
     in the enterprise while its machine has the role of a directory server.
     """
     partitions = tuple(partitions)
-    names = [*authorities(server), server.psc_name]
+    names = [*list_authorities(server), server.psc_name]
     reporting = {
-        key_of(name): name for partition in partitions for name in sorted(_reporting_servers(partition))
+        key_of(name): name for partition in partitions for name in sorted(_list_reporting_servers(partition))
     }
     for key, reporting_name in sorted(reporting.items()):
         if not key or any(is_from(server, key, name) for name in names):
@@ -121,7 +121,7 @@ def forget_removed_servers(server: ReplicaState, partitions: Iterable[Partition]
                 _forget_server(partition, key)
 
 
-def _reporting_servers(partition: Partition) -> set[str]:
+def _list_reporting_servers(partition: Partition) -> set[str]:
     """Return the names of reporting servers as they wrote them.
 
     The store compares names otherwise than `key_of`, and does not find each key.

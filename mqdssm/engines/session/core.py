@@ -104,7 +104,7 @@ class SessionCore:
         if self.has_connection:
             self.has_connection = False
             self.actions.append(do.CloseConnection(connection=self.connection, reason=reason))
-        numbers = self.sent.numbers()
+        numbers = self.sent.list_numbers()
         if numbers:
             self.actions.append(do.MessagesReturned(numbers=numbers))
         self.initialize()
@@ -146,6 +146,6 @@ class SessionCore:
         """Stop a timer, if it runs."""
         self.actions += self.timers.stop(timer)
 
-    def uptime_ms(self) -> int:
+    def measure_uptime_ms(self) -> int:
         """Return the time stamp of now, in milliseconds ([MS-MQQB] 2.2.3.1)."""
         return int(self.now * 1000) & UPTIME_BITS

@@ -75,7 +75,7 @@ def on_connected_initiator(session: SessionCore, _event: do.Connected) -> None:
         EstablishConnection(
             client_guid=session.settings.identifier,
             server_guid=session.destination,
-            time_stamp=session.uptime_ms(),
+            time_stamp=session.measure_uptime_ms(),
             is_ping_skipped=not session.is_pinged,
             is_server_class=session.settings.is_server_class,
             is_refused=False,
@@ -103,7 +103,7 @@ def on_neighbor_heard(session: SessionCore, _event: do.NeighborHeard) -> None:
     """Connect as after a first failure: the neighbour works again (decision T70)."""
     session.failures = 0
     wait_s = max(session.attempted_at + session.settings.retry_connect_s - session.now, 0.0)
-    due = session.timers.due(SessionTimer.RETRY_CONNECT)
+    due = session.timers.find_due_time(SessionTimer.RETRY_CONNECT)
     if due is not None and session.now + wait_s < due:
         session.start(SessionTimer.RETRY_CONNECT, wait_s)
 
@@ -156,7 +156,7 @@ def on_establish_response(session: SessionCore, response: EstablishConnection) -
         return
     session.remote_identifier = response.server_guid  # decision T24
     session.ack_wait_factor = DIRECT_ACK_WAIT_FACTOR if is_direct else 1
-    round_trip_ms = session.uptime_ms() - response.time_stamp & UPTIME_BITS
+    round_trip_ms = session.measure_uptime_ms() - response.time_stamp & UPTIME_BITS
     shortest, longest = RECOVERABLE_ACK_RANGE_MS[0], RECOVERABLE_ACK_RANGE_MS[-1]
     recoverable_ack_ms = min(max(round_trip_ms * ROUND_TRIPS, shortest), longest)
     session.recoverable_ack_s = recoverable_ack_ms / 1000

@@ -45,7 +45,7 @@ class SendWindow:
             self.recoverable_count += 1
             self._recoverable[self.recoverable_count] = self.count
 
-    def numbers(self) -> tuple[int, ...]:
+    def list_numbers(self) -> tuple[int, ...]:
         """Return the driver's numbers of the unacknowledged messages, as sent."""
         return tuple(message.number for message in self._unacknowledged.values())
 
@@ -62,7 +62,7 @@ class SendWindow:
             not sent (decision T23), and then nothing is removed.
         """
         received = self._acknowledged + (header.ack_sequence_number - self._acknowledged & NUMBER_BITS)
-        stored = self._stored(header)
+        stored = self._list_stored(header)
         if received > self.count or stored is None:
             return CloseReason.NEVER_SENT
         sequence_numbers = [self._recoverable.pop(number) for number in stored if number in self._recoverable]
@@ -73,7 +73,7 @@ class SendWindow:
         self._acknowledged = received
         return tuple(self._unacknowledged.pop(number).number for number in sorted(sequence_numbers))
 
-    def _stored(self, header: SessionHeader) -> list[int] | None:
+    def _list_stored(self, header: SessionHeader) -> list[int] | None:
         """Return the recoverable numbers that a header names as stored.
 
         None if one was never sent.

@@ -148,7 +148,7 @@ class MessageSession:
             core.close(CloseReason.UNEXPECTED, f"{kind.__name__} while {core.state}")
         else:
             core.drop(f"{kind.__name__} while {core.state}")
-        for timer in core.timers.running():
+        for timer in core.timers.list_running():
             assert core.state in LEGAL_STATES[timer], f"{timer} while {core.state}"  # noqa: S101  a belief
         return core.actions
 
@@ -218,7 +218,7 @@ def _on_timer(session: SessionCore, event: TimerFired) -> None:
         _TIMERS[timer](session)
 
 
-def _rows(kind: type, states: Iterable[SessionState]) -> list[tuple[SessionState, type]]:
+def _list_keys(kind: type, states: Iterable[SessionState]) -> list[tuple[SessionState, type]]:
     """Return the keys of a handler's rows for an event.
 
     Several states handle the event alike.
@@ -251,14 +251,14 @@ _HANDLERS: Final[Mapping[tuple[SessionState, type], Handler]] = {
     (SessionState.OPEN, do.ExpressReceived):                    transfer.on_express,  # 3.1.5.8
     (SessionState.OPEN, do.MessageStored):                      transfer.on_stored,  # 3.1.5.8.7
     (SessionState.OPEN, do.SendMessages):                       transfer.on_send,  # 3.1.7.1
-    **dict.fromkeys(_rows(do.SendMessages, _NOT_OPEN), transfer.on_send_closed),
-    **dict.fromkeys(_rows(do.NeighborHeard, _INITIATED), handshake.on_neighbor_moved),  # decision T141
-    **dict.fromkeys(_rows(do.MessagesWaiting, _NOT_CLOSED), handshake.on_waiting),
-    **dict.fromkeys(_rows(do.NothingWaiting, _ALL), handshake.on_nothing_waiting),
-    **dict.fromkeys(_rows(TimerFired, _ALL), _on_timer),  # 3.1.6
-    **dict.fromkeys(_rows(do.Stop, _ALL), _on_stop),  # 3.1.4.2
-    **dict.fromkeys(_rows(do.CloseSession, _CONNECTED), _on_close),  # 3.1.5.9
-    **dict.fromkeys(_rows(do.ConnectionLost, _CONNECTED), _on_connection_lost),  # 3.1.7.3
+    **dict.fromkeys(_list_keys(do.SendMessages, _NOT_OPEN), transfer.on_send_closed),
+    **dict.fromkeys(_list_keys(do.NeighborHeard, _INITIATED), handshake.on_neighbor_moved),  # decision T141
+    **dict.fromkeys(_list_keys(do.MessagesWaiting, _NOT_CLOSED), handshake.on_waiting),
+    **dict.fromkeys(_list_keys(do.NothingWaiting, _ALL), handshake.on_nothing_waiting),
+    **dict.fromkeys(_list_keys(TimerFired, _ALL), _on_timer),  # 3.1.6
+    **dict.fromkeys(_list_keys(do.Stop, _ALL), _on_stop),  # 3.1.4.2
+    **dict.fromkeys(_list_keys(do.CloseSession, _CONNECTED), _on_close),  # 3.1.5.9
+    **dict.fromkeys(_list_keys(do.ConnectionLost, _CONNECTED), _on_connection_lost),  # 3.1.7.3
 }
 # fmt: on
 """Handler of the events in each state; a packet that is not listed closes the session."""

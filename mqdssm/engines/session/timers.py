@@ -92,16 +92,16 @@ class RunningTimers:
     def __init__(self) -> None:
         self._periods: Final[dict[SessionTimer, _Period]] = {}
 
-    def running(self) -> Iterable[SessionTimer]:
+    def list_running(self) -> Iterable[SessionTimer]:
         """Return the timers that run."""
         return self._periods.keys()
 
-    def due(self, timer: SessionTimer) -> float | None:
+    def find_due_time(self, timer: SessionTimer) -> float | None:
         """Return the time at which a timer runs out; None if it does not run."""
         period = self._periods.get(timer)
         return None if period is None else period.end
 
-    def elapsed_share(self, timer: SessionTimer, now: float) -> float:
+    def measure_elapsed_share(self, timer: SessionTimer, now: float) -> float:
         """Return how much of a timer has elapsed, from 0 to 1; 0 if it does not run."""
         period = self._periods.get(timer)
         if period is None or period.end <= period.start:

@@ -40,7 +40,7 @@ def on_send(session: SessionCore, event: do.SendMessages) -> None:
         session.has_waiting = False
         session.is_active = True
         _transmit(session, *messages)
-        if session.timers.due(SessionTimer.ACK_WAIT) is None:
+        if session.timers.find_due_time(SessionTimer.ACK_WAIT) is None:
             _start_ack_wait(session)
     if rest:
         _return(session, rest)
@@ -53,8 +53,8 @@ def _transmit(session: SessionCore, first: do.NumberedMessage, *others: do.Numbe
     """
     header, sent = None, session.sent
     sent.add(first)
-    if session.timers.elapsed_share(SessionTimer.ACK_SEND, session.now) > PIGGYBACK_SHARE:
-        header = _acknowledgement(session)
+    if session.timers.measure_elapsed_share(SessionTimer.ACK_SEND, session.now) > PIGGYBACK_SHARE:
+        header = _make_acknowledgement(session)
     for message in others:
         sent.add(message)
     numbers = first.number, *(message.number for message in others)
@@ -119,18 +119,18 @@ def on_stored(session: SessionCore, event: do.MessageStored) -> None:
         _acknowledge_soon(session, min(session.recoverable_ack_s, session.ack_send_s))  # decision T27
 
 
-def _half_window(session: SessionCore) -> int:
+def _compute_half_window(session: SessionCore) -> int:
     """Number of messages that are acknowledged without delay (decision T26)."""
     return max(1, min(session.settings.window_size, session.peer_window) // 2)
 
 
 def _acknowledge_soon(session: SessionCore, after_s: float) -> None:
     """Acknowledge received messages: now if there are enough, else after a time."""
-    received, enough = session.received, _half_window(session)
+    received, enough = session.received, _compute_half_window(session)
     if received.unacknowledged >= enough or received.stored >= min(enough, ACK_FLAGS):
         send_acknowledgements(session)
     elif received.unacknowledged or received.stored:
-        due = session.timers.due(SessionTimer.ACK_SEND)
+        due = session.timers.find_due_time(SessionTimer.ACK_SEND)
         if due is None or session.now + after_s < due:
             session.start(SessionTimer.ACK_SEND, after_s)
 
@@ -141,10 +141,10 @@ def send_acknowledgements(session: SessionCore) -> None:
     See [MS-MQQB] 3.1.6.4.
     """
     while session.received.unacknowledged or session.received.stored:
-        session.send(SessionAck(session=_acknowledgement(session)))
+        session.send(SessionAck(session=_make_acknowledgement(session)))
 
 
-def _acknowledgement(session: SessionCore) -> SessionHeader:
+def _make_acknowledgement(session: SessionCore) -> SessionHeader:
     """Return the next acknowledgement (decision T33).
 
     With what it covers, nothing is due any more.

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from mqdssm.errors import ConfigError, why_no_folder
+from mqdssm.errors import ConfigError, explain_folder_error
 from mqdssm.events.durable_files import locked, replace_file, sync_folder
 from mqdssm.pipeline.changes.change_rows import CHANGE_ID
 
@@ -83,7 +83,9 @@ class ChangeLog:
             self._load()
         except OSError as error:
             self.close()
-            raise ConfigError(f"state folder {self.folder} cannot be used: {why_no_folder(error)}") from error
+            raise ConfigError(
+                f"state folder {self.folder} cannot be used: {explain_folder_error(error)}"
+            ) from error
         except BaseException:
             self.close()
             raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import AwareDatetime, ValidationError
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.pipeline.documents import Document, read_document, write_document, write_whole
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.partitions import SearchSlice
@@ -293,7 +293,7 @@ def prepare(folder: Path, *, resume: bool) -> bool:
     """
     if _ADDRESS.match(str(folder)):
         raise ConfigError(f"{folder} is no folder: an export needs one of this machine, or mounted on it")
-    with folder_errors(f"{folder} cannot be used"):
+    with convert_folder_errors(f"{folder} cannot be used"):
         folder.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in folder.iterdir()}
     # with a manifest the export is complete: it was killed before it removed `.export`

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from mqdssm.directory.profiles import PROFILES
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, modrdn, replacement, to_ad, to_openldap
@@ -56,7 +56,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
     """
     if plan.refused is not None:
         raise ConfigError(f"the plan cannot be applied: {plan.refused}")
-    with folder_errors(f"{to} cannot be written"):
+    with convert_folder_errors(f"{to} cannot be written"):
         to.mkdir(parents=True, exist_ok=True)
         if any(to.iterdir()):
             raise ConfigError(f"{to} is not empty: name a new or an empty folder")

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack, runtime_checkable
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import EngineKind, JobEngine
 from mqdssm.pipeline.manifest import sha256
@@ -422,7 +422,7 @@ def prepared(to: Path) -> Path:
     Raises:
         ConfigError: it holds something else.
     """
-    with folder_errors(f"{to} cannot be used"):
+    with convert_folder_errors(f"{to} cannot be used"):
         to.mkdir(parents=True, exist_ok=True)
         names = {path.name for path in to.iterdir()}
         if PLAN_NAME in names:
@@ -450,7 +450,7 @@ def plan_folder(to: Path) -> Iterator[Path]:
     is_new = not to.exists()
     folder = prepared(to)
     try:
-        with folder_errors(f"the plan in {folder} cannot be written"):
+        with convert_folder_errors(f"the plan in {folder} cannot be written"):
             yield folder
     except BaseException:
         remove_plan(folder, keep_folder=not is_new)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import make_empty_folder, write_atomically
 from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
@@ -133,7 +133,7 @@ def convert(
         ("Left out", str(result.unreadable)),
     )
     texts[REPORT_PAGE] = markdown(f"From MSMQ to {maker.title}", facts, gaps)
-    with folder_errors(f"{folder} cannot be written"):
+    with convert_folder_errors(f"{folder} cannot be written"):
         for name, text in texts.items():
             write_atomically(folder / name, [text])
     return result

@@ -19,7 +19,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.schema_check import subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
-from mqdssm.engines.replication.plain_words import plain_words
+from mqdssm.engines.replication.plain_words import describe_plainly
 from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, MappingError
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.closeable import Closeable
@@ -170,7 +170,7 @@ class LdapStore(Closeable):
             full = FULL.get(type(operation))
             if full is None or not is_full(error.ldap_code, error.server_text, error.dn):
                 raise
-            log.warning("%s failed: %s", plain_words(operation), error)
+            log.warning("%s failed: %s", describe_plainly(operation), error)
             return full
 
     def _check_open(self) -> None:

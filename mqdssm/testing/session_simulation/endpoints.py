@@ -277,7 +277,7 @@ class SessionEndpoint:
     def _check_promises(self) -> None:
         """Check what has to be true after each step."""
         core, world = self.core, self.machine.world
-        running = set(core.timers.running())
+        running = set(core.timers.list_running())
         unknown = running - self._timers.keys()
         world.check(not unknown, f"{self._label}: the driver does not run {unknown}")
         needed = set(_STATE_TIMERS.get(core.state, ()))

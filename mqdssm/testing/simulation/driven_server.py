@@ -261,9 +261,9 @@ class _WatchedEngine:
         """Number of received messages that wait until the current work is done."""
         return self._engine.messages_waiting
 
-    def status(self, now: float) -> ServerStatus:
+    def report_status(self, now: float) -> ServerStatus:
         """Return the partitions and neighbours; `now` is in seconds since 1970."""
-        return self._engine.status(now)
+        return self._engine.report_status(now)
 
 
 def _do_nothing() -> None:

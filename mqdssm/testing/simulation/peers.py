@@ -49,13 +49,13 @@ class WindowsEngine:
         self._engine = engine
         self._updates: OrderedDict[tuple[Guid, int], Properties] = OrderedDict()
 
-    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+    def read_next_number(self, partition_id: Guid) -> SequenceNumber:
         """Return the engine's next sequence number for a partition."""
-        return self._engine.next_sequence_number(partition_id)
+        return self._engine.read_next_number(partition_id)
 
-    def status(self, now: float) -> ServerStatus:
+    def report_status(self, now: float) -> ServerStatus:
         """Return the engine's status."""
-        return self._engine.status(now)
+        return self._engine.report_status(now)
 
     @property
     def messages_waiting(self) -> int:

@@ -84,7 +84,7 @@ class SimulatedEngine(Engine, Protocol):
     def step(self, event: Event, now: float) -> list[Action]:
         """Process an event, and return the actions to perform."""
 
-    def next_sequence_number(self, partition_id: Guid) -> SequenceNumber:
+    def read_next_number(self, partition_id: Guid) -> SequenceNumber:
         """Return the number that a service beside the engine may assign; MIN: none."""
 
 

@@ -54,7 +54,7 @@ class Services:
             return
         partition = self._rng.of(partitions)
         server = self._world.servers[partition.giver]
-        number = server.engine.next_sequence_number(partition.partition_id) if server.engine else MIN
+        number = server.engine.read_next_number(partition.partition_id) if server.engine else MIN
         if number and server.is_idle:
             self._write(server, partition, number)
 

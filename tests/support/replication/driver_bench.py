@@ -44,7 +44,7 @@ class ScriptedEngine:
         answer = self.answers.get(type(event))
         return [] if answer is None else answer(event)
 
-    def status(self, now: float) -> ServerStatus:
+    def report_status(self, now: float) -> ServerStatus:
         raise AssertionError
 
     def of(self, kind: type) -> list[Event]:

@@ -201,7 +201,7 @@ def numbers(server: Lone, partition_id: Guid = HOME) -> dict[Guid | None, tuple[
 
 def last(server: Lone, partition_id: Guid = HOME) -> int:
     """LastSeqNumber of a partition of ours."""
-    return int(server.engine.next_sequence_number(partition_id)) - 1
+    return int(server.engine.read_next_number(partition_id)) - 1
 
 
 def recorded(server: Lone) -> list[Operation]:

@@ -28,7 +28,7 @@ def world(**settings) -> Net:
 
 
 def owners(net: Net, partition_id=SITE1) -> list[str]:
-    return [name for name, host in net.hosts.items() if host.engine.next_sequence_number(partition_id) > 0]
+    return [name for name, host in net.hosts.items() if host.engine.read_next_number(partition_id) > 0]
 
 
 def delete(net: Net, kind: ObjectType, identifier, partition_id, at: str) -> int:

@@ -6,7 +6,7 @@ from typing import get_args
 
 from mqdssm.engines.replication import actions
 from mqdssm.engines.replication.operations import FindForeign
-from mqdssm.engines.replication.plain_words import WORDS, plain_words
+from mqdssm.engines.replication.plain_words import WORDS, describe_plainly
 from mqdssm.store.damage_log import DamageLog
 from mqdssm.store.performer import METHODS
 
@@ -23,5 +23,5 @@ def test_a_log_has_words_instead_of_the_class(caplog) -> None:
         DamageLog().report(operation, "cn=x: no number")
     (text,) = caplog.messages
     assert text.startswith("looking for changes by other programs cannot be done, and is tried again later")
-    assert plain_words(operation) in text
+    assert describe_plainly(operation) in text
     assert "FindForeign" not in text

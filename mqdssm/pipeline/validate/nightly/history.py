@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
-from mqdssm.errors import ConfigError, folder_errors
+from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.pipeline.validate.nightly.assessment import StateCounts
 from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
@@ -105,7 +105,7 @@ class History:
         Raises:
             ConfigError: it cannot be made, or its files are damaged.
         """
-        with folder_errors(f"{self.folder} cannot be made"):
+        with convert_folder_errors(f"{self.folder} cannot be made"):
             self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):
             raise ConfigError(f"{self.folder} cannot be written to: give another folder to --history")
