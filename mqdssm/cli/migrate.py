@@ -156,7 +156,7 @@ def _make_plan(
     run: CommandRun, request: "PlanRequest", folder: Path, engine: "JobEngine", *, without_server: bool
 ) -> "MigrationPlan":
     from mqdssm.pipeline.migrate.planning import plan_for_ldif, plan_migration
-    from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, offline_session
+    from mqdssm.pipeline.migrate.target import DEFAULT_PROFILE, open_offline_session
 
     settings = run.loaded.settings
     if settings.url or not without_server:
@@ -172,7 +172,7 @@ def _make_plan(
         )
     profile = DEFAULT_PROFILE if settings.profile == AUTO else settings.profile
     with usage_problems():
-        offline_session(settings.naming_context, profile)
+        open_offline_session(settings.naming_context, profile)
     run.output.note("no server was named: this is what an empty directory would get")
     with watched(run, "planning") as watch:
         return plan_for_ldif(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.migrate.moves import Move, moved_values
+from mqdssm.pipeline.migrate.moves import Move, move_values
 
 VALUES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 NAMES = st.lists(st.tuples(st.sampled_from(["CN", "OU"]), VALUES), max_size=3)
@@ -24,7 +24,7 @@ def test_what_is_below_moves_and_comes_back(names: list[tuple[str, str]]) -> Non
     assert MOVE.moved(old) == new
     back = Move(guid=MOVE.guid, old=NEW, new=OLD, old_computer=None, new_computer=None)
     assert back.moved(MOVE.moved(old)) == old
-    (value,) = moved_values([MOVE], [str(old).encode()])
+    (value,) = move_values([MOVE], [str(old).encode()])
     assert DN.parse(value.decode()) == new
 
 
@@ -32,12 +32,12 @@ def test_what_is_below_moves_and_comes_back(names: list[tuple[str, str]]) -> Non
 def test_all_else_stays(dn: DN) -> None:
     assert MOVE.moved(dn) == dn
     for value in (str(dn).encode(), str(OLD.parent).encode()):
-        assert moved_values([MOVE], [value]) == (value,)
+        assert move_values([MOVE], [value]) == (value,)
 
 
 @given(st.binary(max_size=12))
 def test_values_that_are_no_names_stay(value: bytes) -> None:
-    assert moved_values([MOVE], [value]) == (value,)
+    assert move_values([MOVE], [value]) == (value,)
 
 
 def test_an_operation_holds_its_move() -> None:

@@ -12,7 +12,7 @@ from mqdssm.pipeline.migrate.applying import ApplyOptions, refuse
 from mqdssm.pipeline.migrate.ldif import write_ldif
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_for_ldif
-from mqdssm.pipeline.migrate.target import offline_session
+from mqdssm.pipeline.migrate.target import open_offline_session
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -89,4 +89,4 @@ def test_what_only_a_directory_knows_is_refused_by_the_same_rules(source, tmp_pa
 )
 def test_roots_and_profiles_that_are_none(root, profile, words):
     with pytest.raises(ConfigError, match=words):
-        offline_session(root, profile)
+        open_offline_session(root, profile)

@@ -75,7 +75,7 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
     from mqdssm.errors import ConfigError
     from mqdssm.pipeline.migrate.applying import migrate as carry_over
     from mqdssm.pipeline.migrate.planning import PlanRequest
-    from mqdssm.pipeline.migrate.report import rejects
+    from mqdssm.pipeline.migrate.report import read_rejects
 
     with stage.step("Migrate the tables into the directory, and verify"):
         stage.command(f"mqdssm migrate {tables.name} --to {PLAN} --create-computers --sid-map {SID_MAP}")
@@ -84,7 +84,7 @@ def migrate(stage: DemoStage, server: "OpenLdapServer", folder: Path, tables: Pa
         if result.report is None:
             raise ConfigError(f"the plan cannot be applied: {result.plan.refused}")
         stage.table(APPLIED_COUNTS, count_rows(result.report))
-        some = sorted(rejects(folder / PLAN), key=lambda reject: (reject.table.name, reject.row))
+        some = sorted(read_rejects(folder / PLAN), key=lambda reject: (reject.table.name, reject.row))
         if some:
             stage.table(
                 ("table", "row", "column", "why it was rejected"),
@@ -141,11 +141,11 @@ def account(
 
 def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
-    from mqdssm.pipeline.migrate.report import left_out, places, rejects
+    from mqdssm.pipeline.migrate.report import read_left_out, read_places, read_rejects
     from mqdssm.samples.faults import Truth, read_truth
     from mqdssm.samples.planted_outcomes import Arrived, RejectedRow, accounted
 
-    where = places(migrated.plan, plan)
+    where = read_places(migrated.plan, plan)
     rejected = [
         RejectedRow(
             reject.table.type_name or reject.table.name,
@@ -153,13 +153,13 @@ def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables
             frozenset(_GUID.findall(" ".join(reject.values.values()))) - {reject.guid or ""},
             reject.reason,
         )
-        for reject in rejects(plan)
+        for reject in read_rejects(plan)
     ]
     findings = []
     for finding in validation.findings:
         guid = finding.guid if finding.dn is None else where.get(normalize(finding.dn), finding.guid)
         findings.append(Truth(finding.rule, finding.type, guid, None))
-    arrived = Arrived(rejected, frozenset(left_out(plan)), frozenset(where.values()), findings)
+    arrived = Arrived(rejected, frozenset(read_left_out(plan)), frozenset(where.values()), findings)
     return accounted(read_truth(tables), arrived)
 
 

@@ -38,9 +38,9 @@ from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, ope
 from mqdssm.pipeline.diff.sql import NEW, OLD
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
-from mqdssm.pipeline.migrate.planning import source_engine
+from mqdssm.pipeline.migrate.planning import choose_source_engine
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
-from mqdssm.pipeline.migrate.target import resolved
+from mqdssm.pipeline.migrate.target import resolve_sids
 from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret, spark_settings
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
@@ -233,7 +233,7 @@ def _engine(given_sides: Sequence[GivenSide], kind: str, on: SparkOptions, worke
         ConfigError: options that exclude each other, or a missing package.
     """
     has_database = any(side.database for side in given_sides)
-    chosen = source_engine(kind, on, workers, has_database=has_database)
+    chosen = choose_source_engine(kind, on, workers, has_database=has_database)
     if chosen.is_local:
         require_packages("duckdb", extra="pipeline")
     return chosen
@@ -291,7 +291,7 @@ def _reading(
                 "which SIDs they have, and none of the sides is one"
             )
         with directory.connected() as connected:
-            sids = resolved(connected.session, sids)
+            sids = resolve_sids(connected.session, sids)
     return SourceReading(engine, request.mapping, sids)
 
 

@@ -101,7 +101,11 @@ class Absences:
         """
         if not self.by_dn or operation.action == PlanAction.DELETE:
             return ""
-        dn = self._of_row(operation) or self._absent_reference(operation) or self._absent_parent(operation)
+        dn = (
+            self._of_row(operation)
+            or self._find_absent_reference(operation)
+            or self._find_absent_parent(operation)
+        )
         return f"it depends on {dn}, which was refused" if dn else ""
 
     def _of_row(self, operation: PlanOperation) -> str | None:
@@ -109,14 +113,14 @@ class Absences:
         is_object = operation.role == EntryRole.OBJECT
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 
-    def _absent_reference(self, operation: PlanOperation) -> str | None:
+    def _find_absent_reference(self, operation: PlanOperation) -> str | None:
         for _, target in references_in(operation.ldap_class, operation.values):
             dn = self.by_guid.get(target) if isinstance(target, UUID) else self.by_dn.get(normalize(target))
             if dn is not None:
                 return dn
         return None
 
-    def _absent_parent(self, operation: PlanOperation) -> str | None:
+    def _find_absent_parent(self, operation: PlanOperation) -> str | None:
         above = DN.parse(operation.dn).parent
         while above:
             if (dn := self.by_dn.get(above.normalized)) is not None:
@@ -251,7 +255,7 @@ class _File:
     def apply(self) -> FileDone:
         before = ApplyJournal(self._task.folder, self._done.part).read() if self._task.stage else {}
         with self._journal.writing() as lines:
-            items = self._items(before, lines)
+            items = self._list_items(before, lines)
             outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_enough)
             for count, outcome in enumerate(outcomes, 1):
                 self._note(outcome, lines)
@@ -281,7 +285,7 @@ class _File:
         self._done.stopped = True
         self._done.left.add((operation.table, operation.source_row))
 
-    def _items(self, before: Mapping[int, JournalLine], lines: JournalWriter) -> Iterator[Item]:
+    def _list_items(self, before: Mapping[int, JournalLine], lines: JournalWriter) -> Iterator[Item]:
         """Yield the changes that are still to be made, for the loader."""
         for operation in read_operations(self._path):
             row = operation.row_id
@@ -302,7 +306,9 @@ class _File:
                 self._record(operation, perform_move(self._session, operation), lines)
             else:
                 item = (
-                    self._reference_change(operation, before) if self._task.stage else self._item(operation)
+                    self._make_reference_change(operation, before)
+                    if self._task.stage
+                    else self._make_item(operation)
                 )
                 if item is None:
                     self._record(operation, self._with_missing(JournalLine(row, Effect.EQUAL)), lines)
@@ -310,7 +316,7 @@ class _File:
                 self._pending[row] = operation
                 yield item
 
-    def _item(self, operation: PlanOperation) -> Item | None:
+    def _make_item(self, operation: PlanOperation) -> Item | None:
         """Return the change for an operation; None if nothing is to be written (yet)."""
         row, ldap_class = operation.row_id, operation.ldap_class
         match operation.action:
@@ -328,10 +334,14 @@ class _File:
                     ldap_class=ldap_class,
                 )
             case PlanAction.DELETE:
-                return Item(row=row, action=Action.DELETE, dn=operation.dn, before=_before_delete(operation))
+                return Item(
+                    row=row, action=Action.DELETE, dn=operation.dn, before=_select_required_values(operation)
+                )
         return None
 
-    def _reference_change(self, operation: PlanOperation, before: Mapping[int, JournalLine]) -> Item | None:
+    def _make_reference_change(
+        self, operation: PlanOperation, before: Mapping[int, JournalLine]
+    ) -> Item | None:
         """Return the change that sets waiting references.
 
         Returns None if none of them can be set.
@@ -341,7 +351,7 @@ class _File:
         for name, guids in missing.items():
             text = f"{name} refers to {', '.join(guids)}, which is not there"
             recorded = JournalLine(operation.row_id, Effect.REJECTED, text=text, attributes=(name,))
-            self._done.dangling.append(_refused(operation, recorded))
+            self._done.dangling.append(_make_refusal(operation, recorded))
         # an attribute none of whose targets exists keeps its values
         values = {name: raws for name, raws in values.items() if raws or name not in missing}
         if not values:
@@ -378,7 +388,7 @@ class _File:
     def _count(self, operation: PlanOperation, recorded: JournalLine) -> None:
         self._done.effects[f"{operation.role} {recorded.effect}"] += 1
         if not recorded.is_done:
-            self._done.refused.append(_refused(operation, recorded))
+            self._done.refused.append(_make_refusal(operation, recorded))
             if operation.action == PlanAction.MOVE:
                 self._done.unmoved.append(operation.dn)
             if not self._task.stage and (absent := Absent.of(operation, recorded)) is not None:
@@ -387,7 +397,7 @@ class _File:
             self._done.names[recorded.row] = recorded.dn
 
 
-def _before_delete(operation: PlanOperation) -> Values:
+def _select_required_values(operation: PlanOperation) -> Values:
     """Return the values that an entry must have to be deleted.
 
     The value () stands for an MSMQ attribute that the entry must lack.
@@ -400,7 +410,7 @@ def _before_delete(operation: PlanOperation) -> Values:
     return before | dict.fromkeys(new, ())
 
 
-def _refused(operation: PlanOperation, recorded: JournalLine) -> TargetRefusal:
+def _make_refusal(operation: PlanOperation, recorded: JournalLine) -> TargetRefusal:
     return TargetRefusal(
         table=operation.table,
         row=operation.source_row,

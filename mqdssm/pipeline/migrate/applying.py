@@ -38,9 +38,9 @@ from mqdssm.pipeline.migrate.orphan_plan import check_orphans
 from mqdssm.pipeline.migrate.places import (
     ReferencedPlaces,
     find_existing_targets,
+    find_made_in,
+    find_referred_to,
     look_up,
-    made_in,
-    referred_to,
     write_guid_map,
 )
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
@@ -53,7 +53,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     read_operations,
 )
 from mqdssm.pipeline.migrate.planning import MigrationSource, PlanRequest, plan_migration
-from mqdssm.pipeline.migrate.progress import LineCounter, Watch, WorkerProgress, counted, tell
+from mqdssm.pipeline.migrate.progress import LineCounter, Watch, WorkerProgress, report_count, tell
 from mqdssm.pipeline.migrate.report import (
     LISTED_MAX,
     LostRow,
@@ -293,7 +293,7 @@ class Applying:
                 self._leave(level)
                 continue
             if level.number >= CHILDREN_LEVEL and not self.plan.target.keeps_guids and not places.by_guid:
-                places = self._places()
+                places = self._look_up_places()
             self._apply([file.path for file in level.files], "", places, f"level {level.name}", level.rows)
         if self._stopped is not None:
             self._leave_references()
@@ -311,7 +311,7 @@ class Applying:
             folder.mkdir(parents=True, exist_ok=True)
         state = ApplyState.load(self.folder)
         if state is None:
-            state = ApplyState(started=_now()).write(self.folder)
+            state = ApplyState(started=_read_clock()).write(self.folder)
         elif state.ended is None:
             state = state.model_copy(update={"resumed": state.resumed + 1}).write(self.folder)
         if not state.undo_is_whole:
@@ -344,7 +344,7 @@ class Applying:
             errors_max=self.options.max_errors,
         )
         lines = LineCounter([ApplyJournal(self.folder, part, stage).path for part in parts])
-        with counted(self.watch, activity, rows, lines):
+        with report_count(self.watch, activity, rows, lines):
             results: list[FileDone] = self._run_pieces(task, "applying", rows)
         self._done += results
         for result in results:
@@ -367,7 +367,7 @@ class Applying:
 
     def _leave_references(self) -> None:
         """Count the rows whose references are not tried any more."""
-        for part in self._parts_with_later():
+        for part in self._list_parts_with_later():
             recorded_lines = ApplyJournal(self.folder, part, LATER).read()
             self._left.update(
                 (operation.table, operation.source_row)
@@ -376,12 +376,12 @@ class Applying:
                 and not (operation.row_id in recorded_lines and recorded_lines[operation.row_id].is_over)
             )
 
-    def _parts_with_later(self) -> list[str]:
-        return [file.path for file in self.plan.changes if _later_rows(self.folder / file.path)]
+    def _list_parts_with_later(self) -> list[str]:
+        return [file.path for file in self.plan.changes if _count_later_rows(self.folder / file.path)]
 
-    def _places(self) -> ReferencedPlaces:
+    def _look_up_places(self) -> ReferencedPlaces:
         parts = [file.path for file in self.plan.files]
-        planned = referred_to(self.folder, parts)
+        planned = find_referred_to(self.folder, parts)
         absent = self._absences.by_guid
         dns = {guid: dn for guid, dn in planned.items() if guid not in absent}
         return look_up(self.session, dns | find_existing_targets(self.session, self.folder, parts, planned))
@@ -396,10 +396,10 @@ class Applying:
 
         Returns the places of referenced objects.
         """
-        parts = self._parts_with_later()
+        parts = self._list_parts_with_later()
         if parts:
-            places = self._places()
-            rows = sum(_later_rows(self.folder / part) for part in parts)
+            places = self._look_up_places()
+            rows = sum(_count_later_rows(self.folder / part) for part in parts)
             self._apply(parts, LATER, places, "setting references", rows)
         return places
 
@@ -415,15 +415,15 @@ class Applying:
             access=self.access,
             parts=parts,
             places=places,
-            made_objects=made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
+            made_objects=find_made_in(self.folder, parts, keeps_guids=self.plan.target.keeps_guids),
             progress=progress,
         )
-        with counted(self.watch, "reading everything back", rows, progress):
+        with report_count(self.watch, "reading everything back", rows, progress):
             self._verified = self._run_pieces(task, "reading back", rows)
 
     def _report(self, state: ApplyState) -> MigrationReport:
         tell(self.watch, "writing the report")
-        ended = None if self._stopped else _now()
+        ended = None if self._stopped else _read_clock()
         guids = [row for file in self._verified for row in file.guids]
         if guids or (not self.plan.target.keeps_guids and self._verified):
             write_guid_map(self.folder, sorted(guids, key=lambda row: (row.type, row.dn.lower())))
@@ -438,12 +438,12 @@ class Applying:
             source=self.plan.source,
             server=self.access.urls[0],
             started=state.started,
-            ended=_now(),
+            ended=_read_clock(),
             resumed=state.resumed,
             verified=bool(self._verified) or (self.options.verify and not self._stopped),
             stopped=self._stopped,
-            tables=tables_of(self.plan, self._done, self._verified, self._left, self._changing(lost)),
-            deleted=self._deleted(operations),
+            tables=tables_of(self.plan, self._done, self._verified, self._left, self._find_changing(lost)),
+            deleted=self._count_deleted(operations),
             not_deleted=rows.count(0),
             operations=dict(sorted(operations.items())),
             refused_count=len(refused),
@@ -461,7 +461,7 @@ class Applying:
         state.model_copy(update={"ended": ended}).write(self.folder)
         return report
 
-    def _deleted(self, operations: Mapping[str, int]) -> int:
+    def _count_deleted(self, operations: Mapping[str, int]) -> int:
         """Return the number of deleted objects.
 
         A settings object counts only in a plan for orphans.
@@ -470,7 +470,7 @@ class Applying:
         roles = (EntryRole.OBJECT, EntryRole.SETTINGS) if is_for_orphans else (EntryRole.OBJECT,)
         return sum(operations.get(f"{role} {Effect.DELETED}", 0) for role in roles)
 
-    def _changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
+    def _find_changing(self, lost: Iterable[LostRow]) -> set[tuple[str, int]]:
         """Return the rows that lost an equal entry and have other operations.
 
         The entry was equal when the plan was made; the operations are those of the plan.
@@ -503,13 +503,13 @@ def _rows_of(path: Path) -> Iterator[tuple[str, int]]:
     return zip(table.column("table").to_pylist(), table.column("source_row").to_pylist(), strict=True)
 
 
-def _later_rows(path: Path) -> int:
+def _count_later_rows(path: Path) -> int:
     """Count the operations in a file with references that are set last."""
     column = pq.read_table(path, columns=["later"]).column("later")
     return sum(bool(value) for chunk in column.chunks if len(chunk.keys) for value in chunk.to_pylist())
 
 
-def _now() -> datetime:
+def _read_clock() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 

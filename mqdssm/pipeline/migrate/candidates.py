@@ -15,7 +15,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.names import PathName
 from mqdssm.pipeline.migrate.plan_file import EntryRole
-from mqdssm.pipeline.migrate.rows import path_name, site_list
+from mqdssm.pipeline.migrate.rows import clean_path_name, list_sites
 from mqdssm.pipeline.migrate.shared_lookups import Computer, SharedLookups
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.tables import places
@@ -116,17 +116,17 @@ class Candidates:
         """
         match element:
             case Enterprise():
-                return [self._enterprise(element)]
+                return [self._make_enterprise(element)]
             case Site():
-                return list(self._site(element))
+                return list(self._make_site(element))
             case RoutingLink():
-                return [self._link(element)]
+                return [self._make_link(element)]
             case QueueManager():
-                return list(self._machine(element))
+                return list(self._make_machine(element))
             case Queue():
-                return [self._queue(element)]
+                return [self._make_queue(element)]
             case User():
-                return [self._user(element)]
+                return [self._make_user(element)]
         raise RefusedRow(f"{element.element_name} objects are not migrated")
 
     # -- references
@@ -188,17 +188,17 @@ class Candidates:
 
     # -- elements
 
-    def _enterprise(self, element: Enterprise) -> Candidate:
-        candidate = _entry_candidate(element, self.maker.enterprise(element), 1)
+    def _make_enterprise(self, element: Enterprise) -> Candidate:
+        candidate = _make_candidate(element, self.maker.enterprise(element), 1)
         return replace(candidate, is_there=True, merges=True, overwrites=True)
 
-    def _site(self, element: Site) -> Iterator[Candidate]:
-        yield _entry_candidate(element, self.maker.site(element), 1)
+    def _make_site(self, element: Site) -> Iterator[Candidate]:
+        yield _make_candidate(element, self.maker.site(element), 1)
         yield Candidate(self.maker.servers(element.name or ""), 2, EntryRole.CONTAINER, "site")
 
-    def _link(self, element: RoutingLink) -> Candidate:
+    def _make_link(self, element: RoutingLink) -> Candidate:
         new_entry = self.maker.link(self._with_target_sites(element))
-        return replace(_entry_candidate(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
+        return replace(_make_candidate(element, new_entry, 3), dropped=_by_attribute_of_element(new_entry))
 
     def _with_target_sites(self, element: RoutingLink) -> RoutingLink:
         """Return the link with the GUIDs that its sites have in the target.
@@ -207,18 +207,18 @@ class Candidates:
         If the target assigns GUIDs and a site is new, the link is unchanged: it gets its name later.
         """
         ends = {name: getattr(element, name) for name in ("site1_identifier", "site2_identifier")}
-        target_guids = self._guids_in_target(guid for guid in ends.values() if guid is not None)
+        target_guids = self._find_guids_in_target(guid for guid in ends.values() if guid is not None)
         changed = {name: target_guids[guid] for name, guid in ends.items() if guid in target_guids}
         if len(changed) < len(ends) and not self._target.keeps_guids:
             return element
         return element.model_copy(update=changed)
 
-    def _guids_in_target(self, guids: Iterable[UUID]) -> dict[UUID, UUID]:
+    def _find_guids_in_target(self, guids: Iterable[UUID]) -> dict[UUID, UUID]:
         """Return the GUIDs in the target of those sites that have one there."""
         sites = ((guid, self._lookups.sites.get(guid)) for guid in guids)
         return {guid: site.guid for guid, site in sites if site is not None and site.guid is not None}
 
-    def _computer(self, name: str) -> Computer:
+    def _find_computer(self, name: str) -> Computer:
         computer = self._lookups.computers.get(self._key(name))
         if computer is None:
             raise RefusedRow(
@@ -229,17 +229,20 @@ class Candidates:
             raise RefusedRow(computer.problem)
         return computer
 
-    def _machine(self, element: QueueManager) -> Iterator[Candidate]:
+    def _make_machine(self, element: QueueManager) -> Iterator[Candidate]:
         name = element.computer_name or ""
         if not name:
             raise RefusedRow("it names no computer")
         PathName.parse_stored(f"{name}\\q")
-        computer = self._computer(name)
+        computer = self._find_computer(name)
         dn, sid = DN.parse(computer.dn), None if computer.sid is None else Sid(computer.sid)
         element, gone = self._with_sites(element)
         existing_entry = self._managers_there.get(self._key(name))
         new_entry = self.maker.queue_manager(self._with_sites_there(element), dn, sid, existing_entry)
-        later = {name: [str(guid) for guid in guids] for name, guids in self._postponed(new_entry).items()}
+        later = {
+            name: [str(guid) for guid in guids]
+            for name, guids in self._postpone_references(new_entry).items()
+        }
         dropped = _by_attribute_of_element(new_entry) | gone
         served = None if existing_entry is None else Served.of(existing_entry)
         # attributes that the row lacks keep their values, which settings objects repeat
@@ -247,11 +250,11 @@ class Candidates:
         whole = replace(new_entry, values=old_values | new_entry.values)
         sites = self._sites_of(element, served) if is_server(whole.values) else {}
         yield replace(
-            _entry_candidate(element, new_entry, 2),
+            _make_candidate(element, new_entry, 2),
             later=later,
             dropped=dropped,
             served=served,
-            settings=tuple(self._settings_dn(dn.name, site) for site in sites.values()),
+            settings=tuple(self._build_settings_dn(dn.name, site) for site in sites.values()),
         )
         keys = self.maker.computer_keys(element)
         if not computer.exists:
@@ -262,7 +265,7 @@ class Candidates:
             account = self.maker.change_computer(element, dn)
             yield Candidate(account, 2, EntryRole.KEYS, "queue-manager", is_there=True, merges=True)
         if element.identifier is not None:
-            yield from self._settings(element, whole, sites)
+            yield from self._make_settings(element, whole, sites)
 
     def _sites_of(self, element: QueueManager, served: Served | None) -> dict[UUID, str]:
         """Return GUIDs and DNs of the sites of a queue manager.
@@ -270,13 +273,13 @@ class Candidates:
         The sites are those of the queue manager's row, else of its entry.
         """
         is_explicit = element.is_populated("SiteIdentifierList") or served is None
-        sites = site_list(element) if is_explicit else served.sites if served else ()
+        sites = list_sites(element) if is_explicit else served.sites if served else ()
         return self.dns_of(sites, SITE_CLASS) if sites else {}
 
-    def _settings_dn(self, computer: str, site_dn: str) -> DN:
+    def _build_settings_dn(self, computer: str, site_dn: str) -> DN:
         return places.settings_dn(self._target.forest_root, DN.parse(site_dn).name, computer)
 
-    def _settings(
+    def _make_settings(
         self, element: QueueManager, new_entry: MadeEntry, sites: Mapping[UUID, str]
     ) -> Iterator[Candidate]:
         computer = new_entry.dn.parent.name
@@ -298,7 +301,7 @@ class Candidates:
         Raises:
             RefusedRow: none of its sites exists.
         """
-        sites = site_list(element)
+        sites = list_sites(element)
         dns = self.dns_of(sites, SITE_CLASS) if sites else {}
         gone = tuple(guid for guid in sites if guid not in dns)
         if not gone:
@@ -313,15 +316,15 @@ class Candidates:
 
         The queue manager is unchanged if a new site has no GUID yet.
         """
-        guids = site_list(element)
-        target_guids = self._guids_in_target(guids)
+        guids = list_sites(element)
+        target_guids = self._find_guids_in_target(guids)
         if not guids or (target_guids.keys() != set(guids) and not self._target.keeps_guids):
             return element
         return element.model_copy(
             update={"site_identifier_list": tuple(target_guids.get(guid, guid) for guid in guids)}
         )
 
-    def _postponed(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def _postpone_references(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Postpone the references of a queue manager until all targets exist.
 
         Returns the postponed references.
@@ -336,17 +339,17 @@ class Candidates:
                     (site := self._lookups.sites.get(guid)) is None or site.guid is not None for guid in guids
                 ):
                     waiting.append(name)
-            elif not self._exist_all(guids):
+            elif not self._do_all_exist(guids):
                 waiting.append(name)
         return new_entry.postpone(waiting)
 
-    def _exist_all(self, guids: Sequence[UUID]) -> bool:
+    def _do_all_exist(self, guids: Sequence[UUID]) -> bool:
         names = [name for guid in guids if (name := self._lookups.machines.get(guid)) is not None]
         self.learn_managers(names)
         return all(self._managers.get(name, False) for name in names)
 
-    def _queue(self, element: Queue) -> Candidate:
-        path = PathName.parse_stored(path_name(element.pathname or ""))
+    def _make_queue(self, element: Queue) -> Candidate:
+        path = PathName.parse_stored(clean_path_name(element.pathname or ""))
         name = self._key(path.computer)
         accepted = name in self.accepted
         computer = self._lookups.computers.get(name)
@@ -355,16 +358,16 @@ class Candidates:
                 f"there is no queue manager {path.computer}, neither in an accepted row of Machine nor in "
                 "the directory"
             )
-        computer = self._computer(path.computer)
+        computer = self._find_computer(path.computer)
         sid = None if computer.sid is None else Sid(computer.sid)
         new_entry = self.maker.queue(element, DN.parse(computer.dn), sid)
-        return _entry_candidate(element, new_entry, 3)
+        return _make_candidate(element, new_entry, 3)
 
     def _has_manager(self, name: str) -> bool:
         self.learn_managers([name])
         return self._managers.get(name, False)
 
-    def _user(self, element: User) -> Candidate:
+    def _make_user(self, element: User) -> Candidate:
         sid = element.security_identifier
         if not sid:
             raise RefusedRow("it has no SID, by which users are found")
@@ -376,7 +379,7 @@ class Candidates:
         if len(dns) > 1:
             raise RefusedRow(f"{len(dns)} users have the SID {sid}")
         new_entry = self.maker.change_user(element, DN.parse(dns[0]))
-        return replace(_entry_candidate(element, new_entry, 1), is_there=True, merges=True)
+        return replace(_make_candidate(element, new_entry, 1), is_there=True, merges=True)
 
     def learn_users(self, sids: Sequence[str]) -> None:
         """Look up, together, the users with some SIDs."""
@@ -384,7 +387,7 @@ class Candidates:
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in by_sid.items()}
 
 
-def _entry_candidate(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
+def _make_candidate(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
     """Return the candidate for the entry of an element itself."""
     return Candidate(new_entry, level, EntryRole.OBJECT, new_entry.type, element.identifier)
 

@@ -15,10 +15,17 @@ import pyarrow.parquet as pq
 from mqdssm.directory.entries import Entry
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, TaskResult
-from mqdssm.pipeline.migrate.plan_file import CHILDREN, PARENTS, EntryRole, PlanFile, PlanOperation, deletion
-from mqdssm.pipeline.migrate.rows import link_ends, link_key, queue_key
+from mqdssm.pipeline.migrate.plan_file import (
+    CHILDREN,
+    PARENTS,
+    EntryRole,
+    PlanFile,
+    PlanOperation,
+    plan_deletion,
+)
+from mqdssm.pipeline.migrate.rows import link_ends, link_key, make_queue_key
 from mqdssm.pipeline.migrate.shared_lookups import KnownSite
-from mqdssm.pipeline.migrate.staging import keys_in
+from mqdssm.pipeline.migrate.staging import read_keys
 from mqdssm.pipeline.migrate.target import EVERYTHING, find_of_class
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
@@ -88,8 +95,8 @@ def plan_deletes(
     count = 0
     results: list[TaskResult] = []
     for table in (QUEUE, ROUTING_LINK, MACHINE):
-        keys = keys_in(folder, [table], ["guid", "name"])
-        if nameless := _nameless(table, keys):
+        keys = read_keys(folder, [table], ["guid", "name"])
+        if nameless := _count_nameless(table, keys):
             words = f"{nameless} rows of {table.name} do not tell which objects they are"
             return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", results
         writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(results))
@@ -102,7 +109,7 @@ def plan_deletes(
     return None, results
 
 
-def _nameless(table: MqisTable, keys: pa.Table) -> int:
+def _count_nameless(table: MqisTable, keys: pa.Table) -> int:
     """Count the rows without a usable key.
 
     The GUID of a link does not suffice (decision M37).
@@ -125,8 +132,12 @@ def _plan_deletions(
     ldap_class = TABLES[table.element].ldap_class
     settings = list(find_of_class(session, SETTINGS_CLASS, EVERYTHING)) if table is MACHINE else []
     for entry in find_of_class(session, ldap_class, EVERYTHING):
-        entry_guids = _guids(session, entry)
-        if entry_guids & guids or _name(session, table, entry) in names or normalize(entry.dn) in planned_dns:
+        entry_guids = _read_guids(session, entry)
+        if (
+            entry_guids & guids
+            or _read_name(session, table, entry) in names
+            or normalize(entry.dn) in planned_dns
+        ):
             continue
         level = PARENTS if table is MACHINE else CHILDREN
         yield level, _deletion_of(table, entry, ldap_class, EntryRole.OBJECT)
@@ -137,13 +148,13 @@ def _plan_deletions(
                     yield CHILDREN, _deletion_of(table, settings_entry, SETTINGS_CLASS, EntryRole.SETTINGS)
 
 
-def _guids(session: "Session", entry: Entry) -> set[UUID]:
+def _read_guids(session: "Session", entry: Entry) -> set[UUID]:
     original = session.profile.original_guid
     raws = [entry.first("objectGUID"), None if original is None else entry.first(original)]
     return {UUID(bytes_le=raw) for raw in raws if raw is not None and len(raw) == 16}
 
 
-def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
+def _read_name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
     """Return the name that `rows.key_of` gives an object.
 
     The name has the form that the target compares.
@@ -153,7 +164,7 @@ def _name(session: "Session", table: MqisTable, entry: Entry) -> str | None:
         return key(compute.computer_name(entry.dn))
     if table is QUEUE:
         place = compute.queue_place(entry.dn)
-        return key(queue_key(place.computer, place.cn))
+        return key(make_queue_key(place.computer, place.cn))
     if table is ROUTING_LINK:
         return _link_key(DN.parse(entry.dn).name)
     return None
@@ -168,4 +179,4 @@ def _link_key(name: str) -> str | None:
 
 def _deletion_of(table: MqisTable, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
     type_name = MQIS_TABLES[table.name].type_name or ""
-    return replace(deletion(type_name, entry, ldap_class, role), table=table.name)
+    return replace(plan_deletion(type_name, entry, ldap_class, role), table=table.name)

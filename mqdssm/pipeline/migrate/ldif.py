@@ -16,7 +16,7 @@ from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, modrdn, replacement, to_ad, to_openldap
-from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, referred_to
+from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, find_referred_to
 from mqdssm.pipeline.migrate.plan_file import (
     EntryRole,
     MigrationPlan,
@@ -71,7 +71,7 @@ def write_ldif(plan: MigrationPlan, folder: Path, to: Path) -> dict[str, int]:
 
 def _read_planned_places(plan: MigrationPlan, folder: Path) -> ReferencedPlaces:
     """Return the sites and queue managers of the plan, to which references may refer."""
-    planned = referred_to(folder, [file.path for file in plan.files])
+    planned = find_referred_to(folder, [file.path for file in plan.files])
     return ReferencedPlaces({guid: ObjectPlace(dn, guid) for guid, dn in planned.items()})
 
 
@@ -89,7 +89,7 @@ class _Writer:
 
     def write(self, level: str, operation: PlanOperation) -> None:
         """Write one operation."""
-        later, waiting = self._waiting_values(operation)
+        later, waiting = self._select_waiting_values(operation)
         for attribute, guids in waiting.items():
             record = {"dn": operation.dn, "attribute": attribute, "guids": list(guids)}
             self._put(WAITING_FILE, json.dumps(record, ensure_ascii=False).encode() + b"\n")
@@ -118,7 +118,7 @@ class _Writer:
         for record in to_openldap(operation.dn, values, as_stored):
             self._put(level, record.data)
 
-    def _waiting_values(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
+    def _select_waiting_values(self, operation: PlanOperation) -> tuple[Values, Mapping[str, Sequence[str]]]:
         """Return the values of waiting references that can be written.
 
         GUIDs of those that cannot be written yet are returned, too.

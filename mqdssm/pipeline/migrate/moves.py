@@ -66,8 +66,8 @@ class Move:
             guid=operation.guid,
             old=DN.parse(old.decode()),
             new=DN.parse(new.decode()),
-            old_computer=_loaded(operation.before[PARENT_GUID]),
-            new_computer=_loaded(operation.values[PARENT_GUID]),
+            old_computer=_load_guid(operation.before[PARENT_GUID]),
+            new_computer=_load_guid(operation.values[PARENT_GUID]),
         )
         if move.old != DN.parse(operation.dn) or move.old == move.new or move.old.rdn != move.new.rdn:
             raise ValueError("a move goes from the DN of its operation below another computer")
@@ -88,8 +88,8 @@ class Move:
             dn=str(self.old),
             action=PlanAction.MOVE,
             ldap_class=MANAGER_CLASS,
-            values={PLACE: (str(self.new).encode(),), PARENT_GUID: _dumped(self.new_computer)},
-            before={PLACE: (str(self.old).encode(),), PARENT_GUID: _dumped(self.old_computer)},
+            values={PLACE: (str(self.new).encode(),), PARENT_GUID: _dump_guid(self.new_computer)},
+            before={PLACE: (str(self.old).encode(),), PARENT_GUID: _dump_guid(self.old_computer)},
             table=table,
             source_row=row,
         )
@@ -107,23 +107,23 @@ def _rebase_dn(dn: DN, old: DN, new: DN) -> DN:
     return DN(dn.rdns[: len(dn) - len(old)] + new.rdns) if dn.is_at_or_below(old) else dn
 
 
-def _loaded(raws: Sequence[bytes]) -> UUID | None:
+def _load_guid(raws: Sequence[bytes]) -> UUID | None:
     if not raws:
         return None
     (raw,) = raws
     return GUID.load(raw)
 
 
-def _dumped(guid: UUID | None) -> tuple[bytes, ...]:
+def _dump_guid(guid: UUID | None) -> tuple[bytes, ...]:
     return () if guid is None else (GUID.dump(guid),)
 
 
-def moved_values(moves: Iterable[Move], values: Sequence[bytes]) -> tuple[bytes, ...]:
+def move_values(moves: Iterable[Move], values: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return DNs of objects as they are after some moves; other values stay."""
-    return tuple(_moved_value(moves, value) for value in values)
+    return tuple(_move_value(moves, value) for value in values)
 
 
-def _moved_value(moves: Iterable[Move], value: bytes) -> bytes:
+def _move_value(moves: Iterable[Move], value: bytes) -> bytes:
     try:
         dn = DN.parse(value.decode())
     except ValueError:

@@ -54,14 +54,16 @@ class ObsoleteSettings:
         for batch in split_into_batches(dict.fromkeys(owners), BATCH_TERMS):
             of_owners = any_of(*(Equal(SETTINGS_OWNER, guid.bytes_le) for guid in batch))
             for entry in find_of_class(self._session, SETTINGS_CLASS, EVERYTHING, of_owners):
-                owner = _owner(entry)
+                owner = _read_owner(entry)
                 if owner is not None:
                     self._owned.setdefault(owner, []).append(entry)
         sites = {guid for manager in managers if manager.served is not None for guid in manager.served.sites}
         self._sites = self._view.references.dns_of(sorted(sites), SITE_CLASS) if sites else {}
         dns = [str(dn) for manager in managers for dn in self._find_settings_dns(manager)]
         settings_entries = self._view.by_dn(dns, SETTINGS_CLASS, EVERYTHING) if dns else {}
-        named = {dn: owner for dn, entry in settings_entries.items() if (owner := _owner(entry)) is not None}
+        named = {
+            dn: owner for dn, entry in settings_entries.items() if (owner := _read_owner(entry)) is not None
+        }
         alive = self._view.references.dns_of(sorted(set(named.values())), MANAGER_CLASS) if named else {}
         self._ownerless = {
             dn: entry for dn, entry in settings_entries.items() if dn not in named or named[dn] not in alive
@@ -93,9 +95,11 @@ class ObsoleteSettings:
             if dn.normalized in self._ownerless:
                 settings_by_dn[dn] = self._ownerless[dn.normalized]
         gone = [(dn, entry) for dn, entry in settings_by_dn.items() if dn not in manager.settings]
-        return [obsolete_entry for dn, entry in gone for obsolete_entry in (entry, *self._empty(dn.parent))]
+        return [
+            obsolete_entry for dn, entry in gone for obsolete_entry in (entry, *self._find_empty(dn.parent))
+        ]
 
-    def _empty(self, server: DN) -> Iterator[Entry]:
+    def _find_empty(self, server: DN) -> Iterator[Entry]:
         """Yield the server object above a settings object.
 
         The server object must be made by this program and otherwise empty.
@@ -111,6 +115,6 @@ class ObsoleteSettings:
             yield entry
 
 
-def _owner(settings: Entry) -> UUID | None:
+def _read_owner(settings: Entry) -> UUID | None:
     raw = settings.first(SETTINGS_OWNER)
     return UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None

@@ -25,7 +25,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanKind,
     PlanOperation,
     PlanOptions,
-    deletion,
+    plan_deletion,
     read_operations,
 )
 from mqdssm.pipeline.migrate.planning import plan_folder, remove_plan, target_of
@@ -131,7 +131,7 @@ def _plan(
         writer = OutcomeWriter(folder, table, number)
         level = PARENTS if ldap_class == MANAGER_CLASS else CHILDREN
         some = [orphan for orphan in orphans if orphan.ldap_class == ldap_class]
-        for operation in _deletions(session, some):
+        for operation in _plan_deletions(session, some):
             writer.operation(level, replace(operation, table=table))
             deletes[table] = deletes.get(table, 0) + 1
         summary.add([writer.close()])
@@ -146,21 +146,21 @@ def _plan(
         deletes=deletes,
         levels=summary.levels,
         equal=(),
-        notes=_notes(session, orphans),
+        notes=_list_notes(session, orphans),
         engine="local",
     )
     plan.write(folder)
     return plan
 
 
-def _notes(session: "Session", orphans: Iterable[Orphan]) -> tuple[str, ...]:
+def _list_notes(session: "Session", orphans: Iterable[Orphan]) -> tuple[str, ...]:
     lost = [orphan for orphan in orphans if orphan.rule.is_misplaced]
     if not lost or not session.profile.restricts_parents:
         return ()
     return (NOT_MADE_AGAIN.format(count=len(lost)),)
 
 
-def _deletions(session: "Session", orphans: Iterable[Orphan]) -> Iterator[PlanOperation]:
+def _plan_deletions(session: "Session", orphans: Iterable[Orphan]) -> Iterator[PlanOperation]:
     """Yield the deletions of orphans, with all their attributes as they are now."""
     for batch in split_into_batches(orphans, AT_ONCE):
         entries = entries_at(session, [orphan.dn for orphan in batch], EVERYTHING)
@@ -170,7 +170,7 @@ def _deletions(session: "Session", orphans: Iterable[Orphan]) -> Iterator[PlanOp
                 continue  # it was deleted or replaced meanwhile
             is_settings = orphan.ldap_class == SETTINGS_CLASS
             role = EntryRole.SETTINGS if is_settings else EntryRole.OBJECT
-            yield deletion(orphan.type_name, entry, orphan.ldap_class, role)
+            yield plan_deletion(orphan.type_name, entry, orphan.ldap_class, role)
 
 
 def check_orphans(plan: MigrationPlan, folder: Path, session: "Session") -> None:
@@ -196,14 +196,14 @@ def check_orphans(plan: MigrationPlan, folder: Path, session: "Session") -> None
                 if entry is None:
                     continue  # deleted already
                 orphan = by_dn.get(normalize(operation.dn))
-                if reason := _why_not(operation, guid_of(entry.attributes), orphan):
+                if reason := _explain_why_not(operation, guid_of(entry.attributes), orphan):
                     wrong.append(f"{operation.dn}: {reason}")
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise ConfigError(f"the plan would delete what is no orphan now: {wrong[0]}{more}; plan again")
 
 
-def _why_not(operation: PlanOperation, guid: UUID | None, orphan: Orphan | None) -> str:
+def _explain_why_not(operation: PlanOperation, guid: UUID | None, orphan: Orphan | None) -> str:
     """Return why an existing object may not be deleted; empty: it may."""
     if orphan is None or orphan.ldap_class != operation.ldap_class:
         return "it is in use"

@@ -32,7 +32,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanFile,
     PlanOperation,
     TableCounts,
-    row_id,
+    make_row_id,
 )
 from mqdssm.pipeline.migrate.rows import Reason
 from mqdssm.pipeline.migrate.staging import StagedRow
@@ -110,20 +110,20 @@ class OutcomeWriter:
         if file is None:
             place = f"{OPERATIONS_NAME}/{LEVELS[number]}" if number else EQUAL_NAME
             path = self._folder / place / f"part-{self._number:05d}.parquet"
-            file = self._files[number] = OperationsFile(path, row_id(number, self._number, 0))
+            file = self._files[number] = OperationsFile(path, make_row_id(number, self._number, 0))
         file.write(operation)
         self.done.operations[f"{operation.role} {operation.action}"] += 1
 
     def reject(self, row: StagedRow, guid: str | None, reasons: Sequence[Reason]) -> None:
         """Write a rejected row, with all its reasons and values."""
-        self._line(
+        self._write_line(
             REJECTS_NAME,
             {
                 "table": self._table,
                 **row.place,
                 "guid": guid,
                 "attribute": reasons[0].attribute,
-                "reason": _words(reasons),
+                "reason": _join_reasons(reasons),
                 "values": dict(row.cells),
             },
         )
@@ -133,7 +133,7 @@ class OutcomeWriter:
 
     def conflict(self, row: StagedRow, **fields: Any) -> None:
         """Write down how an object in the target differs from a row."""
-        self._line(CONFLICTS_NAME, {"table": self._table, **row.place, **fields})
+        self._write_line(CONFLICTS_NAME, {"table": self._table, **row.place, **fields})
 
     def write_lost_cells(self, row: StagedRow, guid: str | None, cells: Mapping[str, str]) -> None:
         """Write the cells that no directory can hold to the side file."""
@@ -169,7 +169,7 @@ class OutcomeWriter:
         if self._side is not None:
             self._side.close()
 
-    def _line(self, name: str, document: Mapping[str, Any]) -> None:
+    def _write_line(self, name: str, document: Mapping[str, Any]) -> None:
         file = self._texts.get(name)
         if file is None:
             path = self._folder / WORK_NAME / name / f"{self._table}-{self._number:05d}.jsonl"
@@ -190,7 +190,7 @@ class OutcomeWriter:
         self._side.write_table(pa.Table.from_pylist(rows, schema=NOT_CARRIED))
 
 
-def _words(reasons: Sequence[Reason]) -> str:
+def _join_reasons(reasons: Sequence[Reason]) -> str:
     if len(reasons) == 1:
         return reasons[0].words
     return "; ".join(

@@ -99,7 +99,7 @@ class ReferencedPlaces:
         return str(name.parent.child(name.rdn[0][0], compute.link_name(*ends)))
 
 
-def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
+def find_referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
     """Return the referenced sites and queue managers of a plan.
 
     The result is GUID in the source -> DN, without deleted objects.
@@ -108,7 +108,7 @@ def referred_to(folder: Path, parts: Iterable[str]) -> dict[UUID, str]:
         folder: of the plan.
         parts: its files of operations and of what is equal.
     """
-    return {row.guid: row.dn for row in _referred_rows(folder, parts) if row.action != PlanAction.DELETE}
+    return {row.guid: row.dn for row in _list_referred_rows(folder, parts) if row.action != PlanAction.DELETE}
 
 
 class MadeObject(NamedTuple):
@@ -123,7 +123,7 @@ class MadeObject(NamedTuple):
     ldap_class: str
 
 
-def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[str, MadeObject]:
+def find_made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[str, MadeObject]:
     """Return the sites and queue managers that a plan makes, by their normalised DNs.
 
     Args:
@@ -134,7 +134,7 @@ def made_in(folder: Path, parts: Iterable[str], *, keeps_guids: bool) -> dict[st
     objects = {}
     for part in parts:
         journal = {} if keeps_guids else ApplyJournal(folder, part).read()
-        for row in _referred_rows(folder, (part,)):
+        for row in _list_referred_rows(folder, (part,)):
             recorded = journal.get(row.row_id)
             if row.action != PlanAction.ADD or (recorded is None and not keeps_guids):
                 continue
@@ -151,7 +151,7 @@ class _ReferredRow(NamedTuple):
     action: str
 
 
-def _referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]:
+def _list_referred_rows(folder: Path, parts: Iterable[str]) -> Iterator[_ReferredRow]:
     """Yield the sites and queue managers that have a GUID in the source."""
     for part in parts:
         table = pq.read_table(folder / part, columns=_COLUMNS)

@@ -140,7 +140,7 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(_COLUMNS)):
             rows = batch.select(["role", "action", "class", "dn"]).to_pylist()
-            names = (_keys_in(batch.column(column)) for column in ("values", "later"))
+            names = (_list_keys(batch.column(column)) for column in ("values", "later"))
             for number, (row, values, later) in enumerate(zip(rows, *names, strict=True)):
                 action, ldap_class, dn = row["action"], row["class"], row["dn"]
                 target.check(action, row["role"], ldap_class, dn)
@@ -151,7 +151,7 @@ def _count_operations(path: Path, target: "_TargetPlaces") -> Counter[str]:
     return counts
 
 
-def _keys_in(maps: pa.MapArray) -> Iterator[list[str]]:
+def _list_keys(maps: pa.MapArray) -> Iterator[list[str]]:
     """Yield the keys of each map, without its values."""
     keys = maps.keys.to_pylist()
     return (keys[start:end] for start, end in pairwise(maps.offsets.to_pylist()))
@@ -250,7 +250,7 @@ class _TargetPlaces:
             is_place = self._is_place(name, DN.parse(text))
         except ValueError:
             is_place = False
-        if action not in self._actions(name) or not is_place:
+        if action not in self._list_actions(name) or not is_place:
             raise ConfigError(
                 f"the plan would {action} {text}, of class {ldap_class}: no {self.maker} "
                 f"does that; {_ALTERED}"
@@ -265,7 +265,7 @@ class _TargetPlaces:
         elif action == PlanAction.DELETE and name == SETTINGS_CLASS.lower():
             self._emptied_servers.add(DN.parse(text).parent)
 
-    def _actions(self, ldap_class: str) -> frozenset[str]:
+    def _list_actions(self, ldap_class: str) -> frozenset[str]:
         return _ACTIONS.get(ldap_class, frozenset())
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
@@ -303,8 +303,8 @@ class _OrphanTarget(_TargetPlaces):
         # settings objects are no companions of other objects here
         return sum(count for key, count in counts.items() if key.endswith(f" {PlanAction.DELETE}"))
 
-    def _actions(self, ldap_class: str) -> frozenset[str]:
-        return super()._actions(ldap_class) & {PlanAction.DELETE}
+    def _list_actions(self, ldap_class: str) -> frozenset[str]:
+        return super()._list_actions(ldap_class) & {PlanAction.DELETE}
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
         return self._places.allows(ldap_class, dn)
@@ -324,7 +324,7 @@ class _ReplacementTarget(_TargetPlaces):
         if foreign:
             raise ConfigError(f"the plan would {foreign}: no replacement does that; {_ALTERED}")
 
-    def _actions(self, ldap_class: str) -> frozenset[str]:
+    def _list_actions(self, ldap_class: str) -> frozenset[str]:
         return ALLOWED_ACTIONS.get(ldap_class, frozenset())
 
 

@@ -375,7 +375,7 @@ class OperationsFile:
             self._writer.write_table(pa.Table.from_pylist(rows, schema=OPERATIONS))
 
 
-def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
+def plan_deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOperation:
     """Return the operation that deletes an entry.
 
     The entry was read with all its attributes.
@@ -391,7 +391,7 @@ def deletion(type_name: str, entry: Entry, ldap_class: str, role: str) -> PlanOp
     )
 
 
-def row_id(level: int, file: int, row: int) -> int:
+def make_row_id(level: int, file: int, row: int) -> int:
     """Return the row_id for the numbers of a level, a file and a row of the file."""
     return (level << ROW_ID_LEVEL) + (file << ROW_ID_FILE) + row
 

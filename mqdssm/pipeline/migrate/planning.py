@@ -29,20 +29,20 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanTarget,
     Policy,
 )
-from mqdssm.pipeline.migrate.progress import Watch, counted, tell
-from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions, planning_progress
+from mqdssm.pipeline.migrate.progress import Watch, report_count, tell
+from mqdssm.pipeline.migrate.row_planner import RowPlanner, RowPlanOptions, read_planning_progress
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
-from mqdssm.pipeline.migrate.staging import StagedPart, begin, staged_parts
+from mqdssm.pipeline.migrate.staging import StagedPart, begin, list_staged_parts
 from mqdssm.pipeline.migrate.staging import stage as stage_file
 from mqdssm.pipeline.migrate.target import (
     DEFAULT_PROFILE,
-    all_sites,
-    domain_sid,
     find_sids,
     gather,
-    offline_session,
-    resolved,
+    list_all_sites,
+    open_offline_session,
+    read_domain_sid,
+    resolve_sids,
 )
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.folder import SourceFile, SourceTable, find_files, left_out, source_table
@@ -131,8 +131,8 @@ class MigrationSource:
         )
 
     def engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
-        """Choose the engine, see `source_engine`."""
-        return source_engine(kind, on, workers, has_database=self.files is None)
+        """Choose the engine, see `choose_source_engine`."""
+        return choose_source_engine(kind, on, workers, has_database=self.files is None)
 
     def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
         """Yield notes about parts of the source that MQIS lacks, which are not read.
@@ -162,7 +162,9 @@ class MigrationSource:
         return tables
 
 
-def source_engine(kind: str, on: SparkOptions, workers: int | None, *, has_database: bool) -> JobEngine:
+def choose_source_engine(
+    kind: str, on: SparkOptions, workers: int | None, *, has_database: bool
+) -> JobEngine:
     """Choose the engine, and check that it could run here: a database needs Spark.
 
     Raises:
@@ -214,7 +216,7 @@ def plan_migration(
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
-        enter = partial(_directory_session, at.for_executors(chosen.on))
+        enter = partial(_open_directory_session, at.for_executors(chosen.on))
         return _plan_source(source, session, enter, to, chosen, watch=watch)
 
 
@@ -249,9 +251,9 @@ def plan_for_ldif(
         SparkFailed: Spark itself failed.
     """
     source = MigrationSource.of(request)
-    session = offline_session(root, profile)
+    session = open_offline_session(root, profile)
     chosen = source.engine(engine, on, workers)
-    enter = partial(_offline_session, root, profile)
+    enter = partial(_open_offline_session, root, profile)
     return _plan_source(source, session, enter, to, chosen, watch=watch)
 
 
@@ -264,8 +266,8 @@ def _plan_source(
     *,
     watch: Watch | None,
 ) -> MigrationPlan:
-    sids = resolved(session, source.sids)
-    folder = prepared(to)
+    sids = resolve_sids(session, source.sids)
+    folder = prepare_folder(to)
     files = [folder / WORK_NAME / WITNESS_NAME]
     with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
         return Planning(source, folder, session, runner, enter, watch, engine.kind.value).run(sids)
@@ -328,34 +330,34 @@ class Planning:
 
     def _compare(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about all rows, and return the look-ups with the sites."""
-        parts = [part for table in MQIS_TABLES.values() for part in staged_parts(self.folder, table)]
-        progress = planning_progress(self.folder)
+        parts = [part for table in MQIS_TABLES.values() for part in list_staged_parts(self.folder, table)]
+        progress = read_planning_progress(self.folder)
         progress.begin()
-        with counted(self.watch, "comparing", sum(part.rows for part in parts), progress):
-            lookups = self._sites(lookups)
+        with report_count(self.watch, "comparing", sum(part.rows for part in parts), progress):
+            lookups = self._decide_sites(lookups)
             self._decide(FIRST_TABLES, lookups)
             self._decide(LAST_TABLES, lookups.without_machines(self._summary.refused))
         return lookups
 
-    def _sites(self, lookups: SharedLookups) -> SharedLookups:
+    def _decide_sites(self, lookups: SharedLookups) -> SharedLookups:
         """Decide about the sites in this process.
 
         Sites come before other rows, which refer to them; sites are few.
         """
         planner = RowPlanner(self.session, lookups, self._row_options)
-        parts = staged_parts(self.folder, SITE)
-        self._summary.add([planner.decide(part, self._number(part)) for part in parts])
-        return replace(lookups, sites=all_sites(self.session, self.folder, self._summary.refused))
+        parts = list_staged_parts(self.folder, SITE)
+        self._summary.add([planner.decide(part, self._number_part(part)) for part in parts])
+        return replace(lookups, sites=list_all_sites(self.session, self.folder, self._summary.refused))
 
     def _decide(self, names: Sequence[str], lookups: SharedLookups) -> None:
-        parts = [part for name in names for part in staged_parts(self.folder, MQIS_TABLES[name])]
-        numbered = tuple((self._number(part), part) for part in parts)
+        parts = [part for name in names for part in list_staged_parts(self.folder, MQIS_TABLES[name])]
+        numbered = tuple((self._number_part(part), part) for part in parts)
         tasks = tuple(f"deciding about {part.path}" for part in parts)
         rows = sum(part.rows for part in parts)
         work = RowPlanWork(self.enter, lookups, self._row_options, numbered)
         self._summary.add(self.runner.run(Job(work, tasks, is_small=rows < SMALL_ROWS)))
 
-    def _number(self, part: StagedPart) -> int:
+    def _number_part(self, part: StagedPart) -> int:
         """Return the number of a staged file among all."""
         return self._numbers.setdefault(part.path, len(self._numbers))
 
@@ -385,15 +387,15 @@ class Planning:
             },
             levels=summary.levels,
             equal=summary.equal,
-            notes=tuple(self._notes()),
+            notes=tuple(self._list_notes()),
             refused=refused,
             engine=self.engine,
         )
 
-    def _notes(self) -> Iterator[str]:
+    def _list_notes(self) -> Iterator[str]:
         yield from self.source.left_out(self._tables)
         computer_count = self._summary.operations.get("computer add", 0)
-        if computer_count and self.session.profile.makes_guid and domain_sid(self.session) is None:
+        if computer_count and self.session.profile.makes_guid and read_domain_sid(self.session) is None:
             yield f"{computer_count} computers are made without objectSid: the root of the directory has none"
         unmapped = self._summary.unmapped
         existing_sids = find_sids(self.session, sorted({sid for sid, _ in unmapped}))
@@ -414,7 +416,7 @@ def target_of(session: "Session") -> PlanTarget:
     )
 
 
-def prepared(to: Path) -> Path:
+def prepare_folder(to: Path) -> Path:
     """Create the folder of a plan; return its absolute path.
 
     The folder of an interrupted planning is emptied.
@@ -448,7 +450,7 @@ def plan_folder(to: Path) -> Iterator[Path]:
         ConfigError: the folder holds something else, or the plan cannot be written.
     """
     is_new = not to.exists()
-    folder = prepared(to)
+    folder = prepare_folder(to)
     try:
         with convert_folder_errors(f"the plan in {folder} cannot be written"):
             yield folder
@@ -507,18 +509,18 @@ class StageTask:
 
 
 @contextmanager
-def _directory_session(access: DirectoryAccess) -> "Iterator[Session]":
+def _open_directory_session(access: DirectoryAccess) -> "Iterator[Session]":
     """Open a session to a directory, in a worker."""
     with access.connect() as directory:
         yield directory.session
 
 
-def _offline_session(root: str, profile: str) -> "AbstractContextManager[Session]":
+def _open_offline_session(root: str, profile: str) -> "AbstractContextManager[Session]":
     """Return a session to an offline target, in a worker.
 
     See `mqdssm.pipeline.migrate.target`.
     """
-    return nullcontext(offline_session(root, profile))
+    return nullcontext(open_offline_session(root, profile))
 
 
 @dataclass(frozen=True, slots=True)

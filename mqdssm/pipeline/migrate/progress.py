@@ -41,7 +41,7 @@ def tell(watch: Watch | None, activity: str) -> None:
 
 
 @contextlib.contextmanager
-def counted(watch: Watch | None, activity: str, total: int | None, count: Count) -> Iterator[None]:
+def report_count(watch: Watch | None, activity: str, total: int | None, count: Count) -> Iterator[None]:
     """Report the progress of an activity from another thread.
 
     The progress is reported again and again while the context lasts.

@@ -11,7 +11,7 @@ from mqdssm.events.encode import DESCRIPTOR
 from mqdssm.model.dn import DN, domain_of
 from mqdssm.model.elements import RoutingLink
 from mqdssm.model.names import DirectFormatName, parse_format_name
-from mqdssm.pipeline.migrate.moves import Move, is_queue_manager_place, moved_values
+from mqdssm.pipeline.migrate.moves import Move, is_queue_manager_place, move_values
 from mqdssm.pipeline.migrate.plan_file import PlanAction, PlanOperation
 from mqdssm.tables import TABLES
 from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_OWNER
@@ -77,12 +77,12 @@ def find_foreign(operations: Iterable[PlanOperation], root: DN, configuration: D
     if not (is_in_domain and is_queue_manager_place(move.new) and domain_of(move.new) == domain_of(move.old)):
         return f"move {move.old} to {move.new}"
     for operation in listed:
-        if operation.action != PlanAction.MOVE and not _follows(operation, move):
+        if operation.action != PlanAction.MOVE and not _follows_from_move(operation, move):
             return f"{operation.action} {operation.dn}, of class {operation.ldap_class}"
     return ""
 
 
-def _follows(operation: PlanOperation, move: Move) -> bool:
+def _follows_from_move(operation: PlanOperation, move: Move) -> bool:
     """Return True if an operation follows from a move."""
     dn, ldap_class = DN.parse(operation.dn), operation.ldap_class.lower()
     if operation.later:
@@ -129,4 +129,4 @@ def _is_moved(name: str, operation: PlanOperation, move: Move, ldap_class: str) 
     """Return True if new values differ from the present ones by the move alone."""
     before = operation.before.get(name, ())
     is_reference = name in _REFERENCES.get(ldap_class, ())
-    return is_reference and tuple(operation.values[name]) == moved_values([move], before)
+    return is_reference and tuple(operation.values[name]) == move_values([move], before)

@@ -21,7 +21,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     MigrationPlan,
     read_operations,
 )
-from mqdssm.pipeline.migrate.staging import rows_at
+from mqdssm.pipeline.migrate.staging import read_rows_at
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def write_refused(folder: Path, refused: Sequence[TargetRefusal]) -> None:
         return
     source = {
         (name, row.number): {"file": row.file, "file_row": row.row, "values": dict(row.cells)}
-        for name, numbers in _rows(refused).items()
-        for row in rows_at(folder, MQIS_TABLES[name], numbers)
+        for name, numbers in _list_rows(refused).items()
+        for row in read_rows_at(folder, MQIS_TABLES[name], numbers)
     }
     lines = [
         operation.model_dump() | source.get((operation.table, operation.row), {}) for operation in refused
@@ -235,11 +235,11 @@ def tables_of(
         remaining: table and row of what was not tried.
         changing: table and row of what lost equal values, but had other values to be changed.
     """
-    refused = _rows(operation for file in file_results for operation in (*file.refused, *file.dangling))
+    refused = _list_rows(operation for file in file_results for operation in (*file.refused, *file.dangling))
     all_lost = [lost_object for file in verified for lost_object in file.lost]
-    lost = _rows(all_lost)
-    was_equal = _rows(lost_object for lost_object in all_lost if lost_object.was_equal)
-    was_changed = _rows(lost_object for lost_object in all_lost if not lost_object.was_equal)
+    lost = _list_rows(all_lost)
+    was_equal = _list_rows(lost_object for lost_object in all_lost if lost_object.was_equal)
+    was_changed = _list_rows(lost_object for lost_object in all_lost if not lost_object.was_equal)
     for name, row in changing:
         was_changed.setdefault(name, set()).add(row)
     tables = {}
@@ -263,7 +263,7 @@ def tables_of(
     return tables
 
 
-def _rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
+def _list_rows(entries: Iterable[TargetRefusal | LostRow]) -> dict[str, set[int]]:
     """Return the numbers of the rows that entries belong to, by table.
 
     Deletions belong to no row.
@@ -295,7 +295,7 @@ class Reject(NamedTuple):
     reason: str
 
 
-def rejects(folder: Path) -> Iterator[Reject]:
+def read_rejects(folder: Path) -> Iterator[Reject]:
     """Yield the rows that a plan rejected or the target refused, each once.
 
     Args:
@@ -314,7 +314,7 @@ def rejects(folder: Path) -> Iterator[Reject]:
                     yield Reject(table, line["row"], values.get(table.key), values, columns, line["reason"])
 
 
-def left_out(folder: Path) -> Iterator[tuple[str, str]]:
+def read_left_out(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield GUID and column of each value that is not carried over.
 
     The GUID is that of the object; the column is given by name.
@@ -324,7 +324,7 @@ def left_out(folder: Path) -> Iterator[tuple[str, str]]:
         yield from zip(read["guid"].to_pylist(), read["column"].to_pylist(), strict=True)
 
 
-def places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
+def read_places(plan: MigrationPlan, folder: Path) -> dict[str, str]:
     """Return the normalised DN of each object with a GUID in the plan, and this GUID.
 
     Args:

@@ -25,13 +25,13 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanAction,
     PlanOperation,
     Policy,
-    deletion,
+    plan_deletion,
 )
 from mqdssm.pipeline.migrate.progress import WorkerProgress
 from mqdssm.pipeline.migrate.rows import SITE_GATES, ReadRow, Reason, key_of, read_row
 from mqdssm.pipeline.migrate.shared_lookups import SharedLookups
 from mqdssm.pipeline.migrate.sids import SidRewriter
-from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, staged_rows
+from mqdssm.pipeline.migrate.staging import StagedPart, StagedRow, read_staged_rows
 from mqdssm.pipeline.migrate.target import GUID_ATTRIBUTE, TargetView
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_NAME
@@ -66,7 +66,7 @@ class RowPlanOptions:
     domain: str = ""
 
 
-def planning_progress(folder: Path) -> WorkerProgress:
+def read_planning_progress(folder: Path) -> WorkerProgress:
     """Return the progress of workers.
 
     The progress is the numbers of rows that the workers have decided about.
@@ -133,16 +133,16 @@ class RowPlanner:
         rewriter = SidRewriter(self._lookups.sids)
         table = MQIS_TABLES[part.table]
         try:
-            for batch in self._stop.checking(split_into_batches(staged_rows(part), ROWS_TOGETHER)):
-                self._batch(table, batch, rewriter, writer)
-                planning_progress(self._options.folder).tell(number, writer.done.counts["read"])
+            for batch in self._stop.checking(split_into_batches(read_staged_rows(part), ROWS_TOGETHER)):
+                self._plan_batch(table, batch, rewriter, writer)
+                read_planning_progress(self._options.folder).tell(number, writer.done.counts["read"])
         except BaseException:
             writer.abandon()
             raise
         writer.done.unmapped = rewriter.unmapped
         return writer.close()
 
-    def _batch(
+    def _plan_batch(
         self, table: MqisTable, rows: Sequence[StagedRow], rewriter: SidRewriter, writer: OutcomeWriter
     ) -> None:
         writer.done.counts["read"] += len(rows)
@@ -244,12 +244,12 @@ class RowPlanner:
         matches = [target_entries.of(candidate) for candidate in prepared_row.candidates]
         main_match = matches[0]
         if main_match.problem is not None:
-            self._other(prepared_row, main_match.problem, main_match.entry, writer)
+            self._write_other(prepared_row, main_match.problem, main_match.entry, writer)
             return
-        _point_settings_at(prepared_row.candidates, main_match.entry)
+        _refer_settings_to(prepared_row.candidates, main_match.entry)
         hides = self._target.profile.hides_sacls
         verdicts = [
-            _verdict(candidate, at, hides_sacls=hides)
+            _reach_verdict(candidate, at, hides_sacls=hides)
             for candidate, at in zip(prepared_row.candidates, matches, strict=True)
         ]
         against = [verdict for verdict in verdicts if verdict.conflict]
@@ -267,12 +267,14 @@ class RowPlanner:
                 )  # nothing can be made below an entry that does not exist
             return
         for verdict in verdicts:
-            writer.operation(verdict.candidate.level, self._operation(table, prepared_row, verdict))
+            writer.operation(verdict.candidate.level, self._make_operation(table, prepared_row, verdict))
         for level, operation in gone:
             writer.operation(level, replace(operation, table=table.name, source_row=prepared_row.row.number))
-        writer.done.counts[_row_action(verdicts, has_deletions=bool(gone))] += 1
+        writer.done.counts[_choose_row_action(verdicts, has_deletions=bool(gone))] += 1
         writer.write_lost_cells(
-            prepared_row.row, prepared_row.guid, prepared_row.read.lost | self._dropped(table, prepared_row)
+            prepared_row.row,
+            prepared_row.guid,
+            prepared_row.read.lost | self._list_dropped(table, prepared_row),
         )
 
     def _plan_obsolete(
@@ -289,10 +291,10 @@ class RowPlanner:
                 ldap_class, role, level = SERVER_CLASS, EntryRole.CONTAINER, PARENTS
             else:
                 reason = "settings of a site that the queue manager does not serve: they are deleted"
-                self._conflict(prepared_row, entry.dn, reason, writer)
-            yield level, deletion(manager.type, entry, ldap_class, role)
+                self._write_conflict(prepared_row, entry.dn, reason, writer)
+            yield level, plan_deletion(manager.type, entry, ldap_class, role)
 
-    def _other(
+    def _write_other(
         self, prepared_row: _Prepared, problem: str, entry: Entry | None, writer: OutcomeWriter
     ) -> None:
         """Write a row whose GUID another object has.
@@ -303,7 +305,7 @@ class RowPlanner:
             writer.reject(prepared_row.row, prepared_row.guid, [Reason("", problem)])
             return
         dn = entry.dn if entry is not None else str(prepared_row.candidates[0].new_entry.dn)
-        self._conflict(prepared_row, dn, problem, writer)
+        self._write_conflict(prepared_row, dn, problem, writer)
         writer.done.counts["conflicts"] += 1
         writer.done.counts["skipped" if self._options.on_conflict == "skip" else "stopped"] += 1
         if entry is None and prepared_row.guid is not None:
@@ -322,9 +324,9 @@ class RowPlanner:
             for name in verdict.differs
         }
         reason = f"it exists and differs in {', '.join(verdict.differs)}"
-        self._conflict(prepared_row, entry.dn, reason, writer, differs)
+        self._write_conflict(prepared_row, entry.dn, reason, writer, differs)
 
-    def _conflict(
+    def _write_conflict(
         self,
         prepared_row: _Prepared,
         dn: str,
@@ -343,7 +345,9 @@ class RowPlanner:
             reason=reason,
         )
 
-    def _operation(self, table: MqisTable, prepared_row: _Prepared, verdict: "_Verdict") -> PlanOperation:
+    def _make_operation(
+        self, table: MqisTable, prepared_row: _Prepared, verdict: "_Verdict"
+    ) -> PlanOperation:
         candidate, entry = verdict.candidate, verdict.entry
         values = candidate.new_entry.values
         changed = [
@@ -368,7 +372,7 @@ class RowPlanner:
             source_row=prepared_row.row.number,
         )
 
-    def _dropped(self, table: MqisTable, prepared_row: _Prepared) -> dict[str, str]:
+    def _list_dropped(self, table: MqisTable, prepared_row: _Prepared) -> dict[str, str]:
         """Return GUIDs that are not carried over, by column.
 
         The GUIDs are those of absent objects, and the enterprise's own.
@@ -443,7 +447,7 @@ class _Verdict:
     conflict: bool = False
 
 
-def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
+def _reach_verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     new_entry, entry = candidate.new_entry, at.entry
     if entry is None and candidate.is_there:  # planned without a directory
         return _Verdict(candidate, None, PlanAction.MODIFY, tuple(new_entry.values))
@@ -467,7 +471,7 @@ def _verdict(candidate: Candidate, at: _At, *, hides_sacls: bool) -> _Verdict:
     return _Verdict(candidate, entry, PlanAction.MODIFY, differs, bool(against) and not candidate.overwrites)
 
 
-def _row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAction:
+def _choose_row_action(verdicts: Sequence[_Verdict], *, has_deletions: bool) -> PlanAction:
     """Return the action by which a row counts.
 
     The action is that of the row's own entry, or a change of related entries.
@@ -484,7 +488,7 @@ def _without_values(candidate: Candidate) -> Candidate:
     return candidate
 
 
-def _point_settings_at(candidates: Sequence[Candidate], manager: Entry | None) -> None:
+def _refer_settings_to(candidates: Sequence[Candidate], manager: Entry | None) -> None:
     """Let settings objects refer to the queue manager's GUID in the target.
 
     Settings objects are unchanged if the queue manager does not exist there.

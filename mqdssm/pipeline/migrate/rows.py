@@ -92,7 +92,7 @@ class RowKey:
     computer: str | None = None
 
 
-def computer_name(cell: str) -> str:
+def clean_computer_name(cell: str) -> str:
     r"""Return the plain name of a computer.
 
     NT 4 wrote ``\\SERVER``, and padded names with blanks.
@@ -100,13 +100,13 @@ def computer_name(cell: str) -> str:
     return cell.strip().removeprefix(NT4_PREFIX)
 
 
-def path_name(cell: str) -> str:
+def clean_path_name(cell: str) -> str:
     r"""Return the plain path name of a queue: NT 4 wrote ``\\SERVER\queue``."""
     return cell.removeprefix(NT4_PREFIX)
 
 
 _CLEANED: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
-    {"ComputerName": computer_name, "Pathname": path_name}
+    {"ComputerName": clean_computer_name, "Pathname": clean_path_name}
 )
 
 
@@ -133,7 +133,7 @@ def read_row(
         return ReadRow(None, reasons, {**cells, **unread})
     if ROW in problems:
         return ReadRow(None, reasons)
-    values, lost = _values(table, cells, problems, reasons, keeps_create_time=keeps_create_time)
+    values, lost = _convert_cells(table, cells, problems, reasons, keeps_create_time=keeps_create_time)
     if table.element is RoutingLink and gates is not None:
         _add_gates(values, gates)
     reasons += [
@@ -142,11 +142,11 @@ def read_row(
         if values.get(adm) in {None, ""}
         and not any(table.holding(adm)[0].name == reason.attribute for reason in reasons)
     ]
-    element = None if reasons else _element(table, values, cells, reasons)
+    element = None if reasons else _build_element(table, values, cells, reasons)
     return ReadRow(element, reasons, lost)
 
 
-def _values(
+def _convert_cells(
     table: MqisTable,
     cells: Mapping[str, str],
     problems: Mapping[str, str],
@@ -158,7 +158,7 @@ def _values(
     values: dict[str, Any] = {}
     lost: dict[str, str] = {}
     service: int | None = None
-    carried = _carried(table.name, keeps_create_time=keeps_create_time)
+    carried = _list_carried(table.name, keeps_create_time=keeps_create_time)
     for column in _ORDERED[table.name]:
         cell = cells.get(column.name)
         if cell is None or column.name in problems:
@@ -170,7 +170,7 @@ def _values(
             if column.bits:
                 service = convert_cell(column, cell)
                 continue
-            value = _value(column, cell)
+            value = _convert_cell(column, cell)
         except CellError as error:
             reasons.append(Reason(column.name, str(error)))
             continue
@@ -178,7 +178,7 @@ def _values(
         if column is SITE_GATES:
             continue  # they go to the links of the site
         if adm in values:
-            if not _agrees(column, value, values[adm]):
+            if not _matches_first(column, value, values[adm]):
                 lost[column.name] = cell
             continue
         values[adm] = value
@@ -189,7 +189,7 @@ def _values(
     return values, lost
 
 
-def _value(column: MqisColumn, cell: str) -> Any:
+def _convert_cell(column: MqisColumn, cell: str) -> Any:
     clean = _CLEANED.get(column.adm or "")
     return value_of(column, cell if clean is None else clean(cell))
 
@@ -206,7 +206,7 @@ _ORDERED: Final = {
 """Columns of each table; of several with one attribute, the one with its own PROPID first."""
 
 
-def _agrees(column: MqisColumn, value: Any, first_value: Any) -> bool:
+def _matches_first(column: MqisColumn, value: Any, first_value: Any) -> bool:
     """Return True if a second column for an attribute adds nothing to the first one."""
     return set(value) <= set(first_value) if column.first else bool(value == first_value)
 
@@ -226,7 +226,7 @@ def is_carried(column: MqisColumn, *, keeps_create_time: bool = True) -> bool:
 
 
 @cache
-def _carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
+def _list_carried(name: str, *, keeps_create_time: bool) -> frozenset[str]:
     columns = MQIS_TABLES[name].columns
     return frozenset(
         column.name for column in columns if is_carried(column, keeps_create_time=keeps_create_time)
@@ -267,7 +267,7 @@ def _add_gates(values: dict[str, Any], gates: Mapping[UUID, tuple[UUID, ...]]) -
     values[GATES] = tuple(dict.fromkeys(both))
 
 
-def _element(
+def _build_element(
     table: MqisTable, values: Mapping[str, Any], cells: Mapping[str, str], reasons: list[Reason]
 ) -> DirectoryObject | None:
     assert table.element is not None  # noqa: S101  the caller has looked
@@ -281,11 +281,11 @@ def _element(
             for problem in listed(include_url=False, include_input=False):
                 adm = str(next(iter(problem["loc"]), ""))
                 words = str(problem["msg"]).removeprefix(f"{adm} ")
-                reasons.append(Reason(_column(table, adm, cells), words))
+                reasons.append(Reason(_find_column(table, adm, cells), words))
         return None
 
 
-def _column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
+def _find_column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
     """Return the column of a row that holds an attribute."""
     names = [column.name for column in table.holding(adm)]
     return next((name for name in names if name in cells), names[0] if names else adm)
@@ -310,7 +310,7 @@ def gates_of(cells: Mapping[str, str]) -> tuple[UUID, ...]:
     return _try(SITE_GATES, cells) or ()
 
 
-def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]]) -> Iterator[UUID]:
+def list_sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]]) -> Iterator[UUID]:
     """Yield the sites whose gates a row of RoutingLink gets, or names itself.
 
     Args:
@@ -318,7 +318,7 @@ def sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UUID]])
         gates: of each site.
     """
     own_gates = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
-    for end in link_ends(_link(cells)[0] or ""):
+    for end in link_ends(_name_link(cells)[0] or ""):
         if not own_gates or own_gates.issuperset(gates.get(end, ())):
             yield end
 
@@ -346,26 +346,26 @@ def _try(column: MqisColumn, cells: Mapping[str, str]) -> Any:
 Named = tuple[str | None, str | None]
 
 
-def _machine(cells: Mapping[str, str]) -> Named:
+def _name_machine(cells: Mapping[str, str]) -> Named:
     cell = cells.get("PROPID_QM_PATHNAME")
     if not cell:
         return None, None
-    name = computer_name(cell)
+    name = clean_computer_name(cell)
     return fold_case(name), name
 
 
-def _queue(cells: Mapping[str, str]) -> Named:
+def _name_queue(cells: Mapping[str, str]) -> Named:
     cell = cells.get("PROPID_Q_PATHNAME")
     try:
-        path = None if cell is None else PathName.parse_stored(path_name(cell))
+        path = None if cell is None else PathName.parse_stored(clean_path_name(cell))
         if path is None or path.kind is not PathKind.PUBLIC:
             return None, None
-        return queue_key(path.computer, rdn_of(path.queue)[0]), path.computer
+        return make_queue_key(path.computer, rdn_of(path.queue)[0]), path.computer
     except ValueError:
         return None, None
 
 
-def queue_key(computer: str, cn: str) -> str:
+def make_queue_key(computer: str, cn: str) -> str:
     """Return the name that `key_of` gives a row of Queue.
 
     The name is made from the computer of the row and the cn of its entry.
@@ -373,19 +373,19 @@ def queue_key(computer: str, cn: str) -> str:
     return f"{fold_case(computer)}\\{fold_case(cn)}"
 
 
-def _site(cells: Mapping[str, str]) -> Named:
+def _name_site(cells: Mapping[str, str]) -> Named:
     name = cells.get("PROPID_S_PATHNAME")
     return (fold_case(name) if name else None), name
 
 
-def _link(cells: Mapping[str, str]) -> Named:
+def _name_link(cells: Mapping[str, str]) -> Named:
     ends = [_try(ROUTING_LINK.column(name), cells) for name in ("PROPID_L_NEIGHBOR1", "PROPID_L_NEIGHBOR2")]
     if None in ends:
         return None, None
     return link_key(ends), None
 
 
-def _user(cells: Mapping[str, str]) -> Named:
+def _name_user(cells: Mapping[str, str]) -> Named:
     table = MQIS_TABLES["User"]
     try:
         cell = cells.get("PROPID_U_SID")
@@ -397,15 +397,15 @@ def _user(cells: Mapping[str, str]) -> Named:
 _NAMES: Final[Mapping[str, Callable[[Mapping[str, str]], Named]]] = MappingProxyType(
     {
         "Enterprise": lambda _: (ENTERPRISE_KEY, None),
-        "Site": _site,
-        "RoutingLink": _link,
-        "Machine": _machine,
-        "Queue": _queue,
-        "User": _user,
+        "Site": _name_site,
+        "RoutingLink": _name_link,
+        "Machine": _name_machine,
+        "Queue": _name_queue,
+        "User": _name_user,
     }
 )
 
 
-def site_list(element: DirectoryObject) -> tuple[UUID, ...]:
+def list_sites(element: DirectoryObject) -> tuple[UUID, ...]:
     """Return the sites that a queue manager names; none for another element."""
     return element.site_identifier_list if isinstance(element, QueueManager) else ()

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.pipeline.frames.arrow_functions import is_in_part
-from mqdssm.pipeline.migrate.rows import sites_served
+from mqdssm.pipeline.migrate.rows import list_sites_served
 from mqdssm.pipeline.migrate.sids import SidMap
 from mqdssm.pipeline.migrate.staging import (
     concatenate_parts,
-    keys_by_part,
-    keys_in,
-    staged_parts,
-    staged_rows,
+    list_staged_parts,
+    read_keys,
+    read_keys_by_part,
+    read_staged_rows,
 )
 from mqdssm.tables.mqis import MACHINE, MQIS_TABLES, ROUTING_LINK, SITE, MqisTable
 from mqdssm.wire.sid import Sid
@@ -104,7 +104,7 @@ class SharedLookups:
         )
 
 
-def duplicates_in(
+def find_duplicates(
     folder: Path, name_key: Callable[[str], str], sids: SidMap | None = None
 ) -> dict[RowId, str]:
     """Return the rows that share a GUID, or a name within their table.
@@ -117,14 +117,14 @@ def duplicates_in(
         sids: the map of SIDs, resolved: users whose new SIDs are the same share it.
     """
     tables = [table for table in MQIS_TABLES.values() if table.element is not None]
-    count = sum(part.rows for table in tables for part in staged_parts(folder, table))
+    count = sum(part.rows for table in tables for part in list_staged_parts(folder, table))
     shares = max(1, -(-count // KEYS_HELD_MAX))
     problems: dict[RowId, str] = {}
     for by in (["guid"], ["name", "table"]):
         for share in range(shares):
-            parts = keys_by_part(folder, tables, by[:1])
-            keys = concatenate_parts((_shared(part, name_key, share, shares) for part in parts), by[:1])
-            for rows in _groups(keys, by):
+            parts = read_keys_by_part(folder, tables, by[:1])
+            keys = concatenate_parts((_select_share(part, name_key, share, shares) for part in parts), by[:1])
+            for rows in _group_rows(keys, by):
                 _add_reasons(problems, "GUID" if by == ["guid"] else NAMES.get(rows[0][0], "name"), rows)
     if sids is not None and (sids.sids or sids.domains):
         for rows in _of_one_new_sid(folder, sids):
@@ -133,7 +133,7 @@ def duplicates_in(
     return problems
 
 
-def _shared(keys: pa.Table, name_key: Callable[[str], str], share: int, shares: int) -> pa.Table:
+def _select_share(keys: pa.Table, name_key: Callable[[str], str], share: int, shares: int) -> pa.Table:
     """Return the rows with a key in one share of all keys.
 
     Names become what the target compares of them. Equal keys are in one share.
@@ -164,7 +164,7 @@ def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
     One row of a group may have had that SID before.
     """
     table = MQIS_TABLES["User"]
-    keys = keys_in(folder, [table], ["name"])
+    keys = read_keys(folder, [table], ["name"])
     rows: dict[str, list[RowId]] = {}
     for text, number in zip(keys.column("name").to_pylist(), keys.column("number").to_pylist(), strict=True):
         if text is not None:
@@ -173,7 +173,7 @@ def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
     yield from (some for some in rows.values() if len(some) > 1)
 
 
-def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
+def _group_rows(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
     """Yield the rows of each key that several rows share."""
     some = keys.select([*by, "table", "number"] if "table" not in by else [*by, "number"])
     some = some.filter(pc.is_valid(some.column(by[0])))
@@ -188,15 +188,15 @@ def _groups(keys: pa.Table, by: list[str]) -> Iterator[list[RowId]]:
         yield sorted(rows)
 
 
-def names_in(folder: Path, table: MqisTable) -> dict[UUID, str]:
+def read_names(folder: Path, table: MqisTable) -> dict[UUID, str]:
     """Return the names of the machines or sites in the source, by GUID."""
-    keys = keys_in(folder, [table], ["guid", "computer"]).to_pylist()
+    keys = read_keys(folder, [table], ["guid", "computer"]).to_pylist()
     return {UUID(bytes_le=row["guid"]): row["computer"] for row in keys if row["guid"] and row["computer"]}
 
 
-def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
+def read_gates(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
     """Return GUID -> gates of all rows of Site with a GUID."""
-    keys = keys_in(folder, [SITE], ["guid", "gates"]).to_pylist()
+    keys = read_keys(folder, [SITE], ["guid", "gates"]).to_pylist()
     return {
         UUID(bytes_le=row["guid"]): tuple(UUID(bytes_le=gate) for gate in row["gates"] or ())
         for row in keys
@@ -204,21 +204,21 @@ def gates_in(folder: Path) -> dict[UUID, tuple[UUID, ...]]:
     }
 
 
-def served_in(folder: Path) -> frozenset[UUID]:
+def read_served_sites(folder: Path) -> frozenset[UUID]:
     """Return the sites whose gates some row of RoutingLink gets, or names itself."""
-    gates = gates_in(folder)
-    rows = (row for part in staged_parts(folder, ROUTING_LINK) for row in staged_rows(part))
-    return frozenset(site for row in rows for site in sites_served(row.cells, gates))
+    gates = read_gates(folder)
+    rows = (row for part in list_staged_parts(folder, ROUTING_LINK) for row in read_staged_rows(part))
+    return frozenset(site for row in rows for site in list_sites_served(row.cells, gates))
 
 
-def computers_named(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
+def find_named_computers(folder: Path, name_key: Callable[[str], str]) -> dict[str, str]:
     """Return the computers that machines and queues name.
 
     The result is key of the name -> name as first written.
     """
     names: dict[str, str] = {}
     for table in (MACHINE, MQIS_TABLES["Queue"]):
-        for name in pc.unique(keys_in(folder, [table], ["computer"]).column("computer")).to_pylist():
+        for name in pc.unique(read_keys(folder, [table], ["computer"]).column("computer")).to_pylist():
             if name:
                 names.setdefault(name_key(name), name)
     return names

@@ -103,7 +103,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
         Stopped: the stop was set.
     """
     table = MQIS_TABLES[part.table]
-    target = _folder(folder, table)
+    target = _build_path(folder, table)
     target.mkdir(parents=True, exist_ok=True)
     rows = stop.checking(read_rows(part, mapping))
     total, piece = 0, 0
@@ -112,7 +112,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
         draft = path.with_name(path.name + ".new")
         with pq.ParquetWriter(draft, STAGED, compression="zstd") as writer:
             for start in range(0, len(batch), BATCH_ROWS):
-                cells = [_cells(table, part, row) for row in batch[start : start + BATCH_ROWS]]
+                cells = [_encode_row(table, part, row) for row in batch[start : start + BATCH_ROWS]]
                 writer.write_table(pa.Table.from_pylist(cells, schema=STAGED))
         draft.replace(path)
         total += len(batch)
@@ -120,7 +120,7 @@ def stage(folder: Path, number: int, part: SourceFile, mapping: SourceMapping, s
     return total
 
 
-def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:
+def _encode_row(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]:
     key = key_of(table, row.cells)
     return {
         "file": part.label,
@@ -134,7 +134,7 @@ def _cells(table: MqisTable, part: SourceFile, row: SourceRow) -> dict[str, Any]
     }
 
 
-def _folder(folder: Path, table: MqisTable) -> Path:
+def _build_path(folder: Path, table: MqisTable) -> Path:
     return folder / SOURCE_NAME / table.name
 
 
@@ -144,21 +144,21 @@ def begin(folder: Path) -> None:
     (folder / SOURCE_NAME).mkdir(parents=True)
 
 
-def staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
+def list_staged_parts(folder: Path, table: MqisTable) -> tuple[StagedPart, ...]:
     """Return the staged files of a table, in order.
 
     There are none if the source lacks the table.
     """
     parts = []
     first = 1
-    for number, path in enumerate(sorted(_folder(folder, table).glob("part-*.parquet"))):
+    for number, path in enumerate(sorted(_build_path(folder, table).glob("part-*.parquet"))):
         rows = pq.read_metadata(path).num_rows
         parts.append(StagedPart(table.name, number, path, first, rows))
         first += rows
     return tuple(parts)
 
 
-def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
+def read_staged_rows(part: StagedPart) -> Iterator[StagedRow]:
     """Yield the rows of a staged file.
 
     Raises:
@@ -177,29 +177,31 @@ def staged_rows(part: StagedPart) -> Iterator[StagedRow]:
         raise ConfigError(f"{part.path} is damaged ({error}): plan again") from error
 
 
-def rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterator[StagedRow]:
+def read_rows_at(folder: Path, table: MqisTable, numbers: Collection[int]) -> Iterator[StagedRow]:
     """Yield some rows of a table, by their numbers in it.
 
     Raises:
         ConfigError: a staged file is damaged.
     """
-    for part in staged_parts(folder, table):
+    for part in list_staged_parts(folder, table):
         if any(part.first <= number < part.first + part.rows for number in numbers):
-            yield from (row for row in staged_rows(part) if row.number in numbers)
+            yield from (row for row in read_staged_rows(part) if row.number in numbers)
 
 
-def keys_in(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
+def read_keys(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> pa.Table:
     """Return some columns of all rows of some tables.
 
     Each row has its ``table`` and ``number``.
     """
-    return concatenate_parts(keys_by_part(folder, tables, columns), columns)
+    return concatenate_parts(read_keys_by_part(folder, tables, columns), columns)
 
 
-def keys_by_part(folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield some columns of each staged file of some tables, as `keys_in`."""
+def read_keys_by_part(
+    folder: Path, tables: Sequence[MqisTable], columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Yield some columns of each staged file of some tables, as `read_keys`."""
     for table in tables:
-        for part in staged_parts(folder, table):
+        for part in list_staged_parts(folder, table):
             keys = pq.read_table(part.path, columns=list(columns))
             count = keys.num_rows
             keys = keys.append_column("table", pa.repeat(table.name, count).dictionary_encode())
@@ -207,7 +209,7 @@ def keys_by_part(folder: Path, tables: Sequence[MqisTable], columns: Sequence[st
 
 
 def concatenate_parts(parts: Iterable[pa.Table], columns: Sequence[str]) -> pa.Table:
-    """Return the rows of `keys_by_part`, or of some of them, as one table."""
+    """Return the rows of `read_keys_by_part`, or of some of them, as one table."""
     key_tables = list(parts)
     if not key_tables:
         fields = [*(STAGED.field(name) for name in columns)]

@@ -23,14 +23,14 @@ from mqdssm.pipeline.migrate.shared_lookups import (
     Computer,
     KnownSite,
     SharedLookups,
-    computers_named,
-    duplicates_in,
-    gates_in,
-    names_in,
-    served_in,
+    find_duplicates,
+    find_named_computers,
+    read_gates,
+    read_names,
+    read_served_sites,
 )
 from mqdssm.pipeline.migrate.sids import SidMap
-from mqdssm.pipeline.migrate.staging import keys_in
+from mqdssm.pipeline.migrate.staging import read_keys
 from mqdssm.tables import TABLES, places
 from mqdssm.tables.dependent_objects import SETTINGS_CLASS
 from mqdssm.tables.mqis import MACHINE, SITE
@@ -100,7 +100,7 @@ class TargetView:
         """Return the accounts of a class with some SIDs, by SID."""
         entries_by_sid: dict[str, list[Entry]] = {}
         for batch in split_into_batches(dict.fromkeys(sids), BATCH_TERMS):
-            search_filter = any_of(*map(_sid_filter, batch))
+            search_filter = any_of(*map(_match_sid, batch))
             for entry in self._find(ldap_class, search_filter, [*attributes, "objectSid"]):
                 entries_by_sid.setdefault(_sid_of(entry) or "", []).append(entry)
         return entries_by_sid
@@ -166,11 +166,11 @@ def _find_accounts(
             yield from session.find(base, search_filter, attributes)
 
 
-def _sid_filter(sid: str) -> LdapFilter:
+def _match_sid(sid: str) -> LdapFilter:
     return Equal("objectSid", bytes(Sid.parse(sid)))
 
 
-def _account_filter(name: str) -> LdapFilter:
+def _match_account(name: str) -> LdapFilter:
     return Equal("sAMAccountName", name.encode())
 
 
@@ -209,7 +209,7 @@ def find_computers(session: "Session", names: Mapping[str, str]) -> dict[str, Co
         name_key = next((key for key in keys if key in names), None)
         if name_key is not None:
             entries_by_name.setdefault(name_key, []).append(entry)
-    return {name: _computer(names[name], entries) for name, entries in entries_by_name.items()}
+    return {name: _make_computer(names[name], entries) for name, entries in entries_by_name.items()}
 
 
 def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
@@ -219,21 +219,21 @@ def _names_of(entry: Entry, account: str | None) -> Iterable[str]:
     yield entry.name.name
 
 
-def _computer(name: str, entries: Sequence[Entry]) -> Computer:
+def _make_computer(name: str, entries: Sequence[Entry]) -> Computer:
     dns = sorted({entry.dn for entry in entries})
     if len(dns) > 1:
         return Computer(name, dns[0], None, exists=True, problem=f"{len(dns)} computers are named {name}")
     return Computer(name, dns[0], _sid_of(entries[0]), exists=True)
 
 
-def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]:
+def find_accounts(session: "Session", names: Collection[str]) -> dict[str, str]:
     """Return the SIDs of accounts (users and groups), by lower-case name.
 
     A name of several accounts is left out: nobody can tell which of them is meant.
     """
     sids_by_name: dict[str, set[str]] = {}
     attributes = ["sAMAccountName", "objectSid"]
-    for entry in _find_accounts(session, names, _account_filter, attributes):
+    for entry in _find_accounts(session, names, _match_account, attributes):
         name, sid = entry.first("sAMAccountName"), _sid_of(entry)
         if name is not None and sid is not None:
             sids_by_name.setdefault(name.decode(errors="replace").lower(), set()).add(sid)
@@ -242,11 +242,11 @@ def accounts_named(session: "Session", names: Collection[str]) -> dict[str, str]
 
 def find_sids(session: "Session", sids: Iterable[str]) -> frozenset[str]:
     """Return the SIDs, among some, that the target has accounts for."""
-    entries = _find_accounts(session, sids, _sid_filter, ["objectSid"])
+    entries = _find_accounts(session, sids, _match_sid, ["objectSid"])
     return frozenset(sid for entry in entries if (sid := _sid_of(entry)) is not None)
 
 
-def domain_sid(session: "Session") -> Sid | None:
+def read_domain_sid(session: "Session") -> Sid | None:
     """Return the SID of the target's domain; None if its root has none."""
     try:
         raw = session.get(session.naming.default, ["objectSid"]).first("objectSid")
@@ -255,7 +255,7 @@ def domain_sid(session: "Session") -> Sid | None:
     return None if raw is None else Sid.from_bytes(raw)
 
 
-def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
+def make_new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
     """Return SIDs for new computers, computed from their names.
 
     The result is empty if the server assigns SIDs.
@@ -264,10 +264,10 @@ def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
         session: to the target.
         names: lower-case names.
     """
-    domain = domain_sid(session)
+    domain = read_domain_sid(session)
     if domain is None or not session.profile.makes_guid:
         return {}
-    rids = {name: _rid(name) for name in names}
+    rids = {name: _compute_rid(name) for name in names}
     used = set(find_sids(session, (f"{domain}-{rid}" for rid in rids.values())))
     sids: dict[str, str] = {}
     for name in sorted(rids):
@@ -280,7 +280,7 @@ def new_sids(session: "Session", names: Iterable[str]) -> dict[str, str]:
     return sids
 
 
-def _rid(name: str) -> int:
+def _compute_rid(name: str) -> int:
     return RID_FIRST + int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") % RID_SPAN
 
 
@@ -331,7 +331,7 @@ class OfflineTarget:
         raise ObjectNotFound("there is no directory", dn=str(target))
 
 
-def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
+def open_offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     """Return a stand-in for a session to an empty directory.
 
     Args:
@@ -362,7 +362,7 @@ def offline_session(root: str, profile: str = DEFAULT_PROFILE) -> "Session":
     return cast("Session", OfflineTarget(server_profile, server_profile.naming(root_dse, None)))
 
 
-def resolved(session: "Session", sids: SidMap) -> SidMap:
+def resolve_sids(session: "Session", sids: SidMap) -> SidMap:
     """Return a map of SIDs in which account names are replaced by SIDs.
 
     The SIDs are those of the accounts in the target.
@@ -370,7 +370,7 @@ def resolved(session: "Session", sids: SidMap) -> SidMap:
     Raises:
         ConfigError: accounts that it does not have.
     """
-    return sids.resolved(accounts_named(session, frozenset(sids.names.values()))) if sids.names else sids
+    return sids.resolved(find_accounts(session, frozenset(sids.names.values()))) if sids.names else sids
 
 
 def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> SharedLookups:
@@ -382,30 +382,30 @@ def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: 
         sids: the map of SIDs, resolved.
         create_computers: computers of machines that the target lacks will be made.
     """
-    machines, name_key = names_in(folder, MACHINE), session.profile.name_key
-    duplicates = duplicates_in(folder, name_key, sids)
+    machines, name_key = read_names(folder, MACHINE), session.profile.name_key
+    duplicates = find_duplicates(folder, name_key, sids)
     gone = _of_machines(folder, {number for table, number in duplicates if table == MACHINE.name})
     return SharedLookups(
         machines={guid: name_key(name) for guid, name in machines.items() if guid not in gone},
-        computers=_computers(session, folder, machines if create_computers else {}),
-        gates=gates_in(folder),
-        served=served_in(folder),
+        computers=_list_computers(session, folder, machines if create_computers else {}),
+        gates=read_gates(folder),
+        served=read_served_sites(folder),
         duplicates=duplicates,
         empty=empty_classes(session),
         sids=sids,
     )
 
 
-def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
+def _list_computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> dict[str, Computer]:
     """Return the computers that exist and those that will be made.
 
     The keys are those of the names.
     """
-    computers = find_computers(session, computers_named(folder, session.profile.name_key))
+    computers = find_computers(session, find_named_computers(folder, session.profile.name_key))
     named = {session.profile.name_key(name): name for name in machines.values()}
     lacking = {key: name for key, name in named.items() if key not in computers}
     if lacking:
-        sids = new_sids(session, lacking)
+        sids = make_new_sids(session, lacking)
         root = session.naming.root
         for key, name in lacking.items():
             computers[key] = Computer(name, str(places.computer_dn(root, name)), sids.get(key), exists=False)
@@ -414,18 +414,18 @@ def _computers(session: "Session", folder: Path, machines: dict[UUID, str]) -> d
 
 def _of_machines(folder: Path, numbers: "Collection[int]") -> set[UUID]:
     """Return the GUIDs in some rows of Machine."""
-    keys = keys_in(folder, [MACHINE], ["guid"]).to_pylist() if numbers else []
+    keys = read_keys(folder, [MACHINE], ["guid"]).to_pylist() if numbers else []
     return {
         UUID(bytes_le=row["guid"]) for row in keys if row["guid"] is not None and row["number"] in numbers
     }
 
 
-def all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
+def list_all_sites(session: "Session", folder: Path, refused: "Collection[UUID]") -> dict[UUID, KnownSite]:
     """Return the sites of the target and the accepted sites of the source, by GUID."""
     existing_sites = read_sites(session)
     sites = {site.guid: site for site in existing_sites.values() if site.guid is not None}
     forest_root = session.naming.configuration.parent
-    for guid, name in names_in(folder, SITE).items():
+    for guid, name in read_names(folder, SITE).items():
         if guid not in refused:
             at = existing_sites.get(session.profile.name_key(name))
             dn = str(places.site_dn(forest_root, name)) if at is None else at.dn

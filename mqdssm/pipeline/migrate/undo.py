@@ -61,11 +61,11 @@ def write_undo(session: "Session", folder: Path, plan: MigrationPlan) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    records = _records(session, folder, plan)
+    records = _format_records(session, folder, plan)
     write_whole(folder / WHOLE_NAME, (text.encode() for text in records), mode=_PRIVATE)
 
 
-def _records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[str]:
+def _format_records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[str]:
     """Yield the lines of all records: the last operation is undone first.
 
     A moved object is moved back before its changes are undone, under its old DN: another object may have the
@@ -74,7 +74,7 @@ def _records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[
     yield _HEAD
     move = _move_of(plan, folder)
     moved: list[PlanOperation] = []
-    for operation, earlier in _undone(session, folder, plan.levels):
+    for operation, earlier in _list_undone(session, folder, plan.levels):
         is_modified = operation.action == PlanAction.MODIFY
         if move is not None and is_modified and DN.parse(operation.dn).is_at_or_below(move.new):
             moved.append(replace(operation, dn=str(move.before(DN.parse(operation.dn)))))
@@ -85,7 +85,7 @@ def _records(session: "Session", folder: Path, plan: MigrationPlan) -> Iterator[
                 yield from _record(session, change, {})
 
 
-def _undone(
+def _list_undone(
     session: "Session", folder: Path, levels: Sequence[Level]
 ) -> Iterator[tuple[PlanOperation, Values]]:
     """Yield the operations of all levels, the last level first.
@@ -95,7 +95,7 @@ def _undone(
     for level in sorted(levels, key=lambda plan_level: -plan_level.number):
         for part in level.files:
             for batch in split_into_batches(read_operations(folder / part.path), AT_ONCE):
-                earlier = _earlier(session, batch)
+                earlier = _read_earlier(session, batch)
                 for operation in batch:
                     yield operation, earlier.get(operation.row_id, {})
 
@@ -164,7 +164,7 @@ def read_undo(path: Path) -> Iterator[tuple[int, list[str]]]:
                 row = None
 
 
-def _earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
+def _read_earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[int, Values]:
     """Return the present values of references that are set last, by row_id."""
     some = [operation for operation in batch if operation.action == PlanAction.MODIFY and operation.later]
     if not some:
@@ -188,18 +188,18 @@ def _record(session: "Session", operation: PlanOperation, earlier: Values) -> It
         before = {**operation.before, **earlier}
         if not before:
             return
-        lines += ["changetype: modify", *_replacements(before)]
+        lines += ["changetype: modify", *_format_replacements(before)]
     elif operation.action == PlanAction.MOVE:
         old = DN.parse(operation.dn)
         lines += [_MOVED, *fold("newrdn", str(DN((old.rdns[0],)))), "deleteoldrdn: 1"]
         lines += fold("newsuperior", str(old.parent))
     elif operation.action == PlanAction.DELETE:
-        lines += ["changetype: add", *_attributes(session, operation)]
+        lines += ["changetype: add", *_format_attributes(session, operation)]
     yield from (f"{line}\n" for line in lines)
     yield "\n"
 
 
-def _replacements(before: Values) -> Iterator[str]:
+def _format_replacements(before: Values) -> Iterator[str]:
     for name, values in before.items():
         yield f"replace: {name}"
         for value in values:
@@ -207,7 +207,7 @@ def _replacements(before: Values) -> Iterator[str]:
         yield "-"
 
 
-def _attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
+def _format_attributes(session: "Session", operation: PlanOperation) -> Iterator[str]:
     """Yield the lines with all attributes of a deleted object that may be written.
 
     On OpenLDAP these are all that were read, with auxiliary classes.

@@ -86,14 +86,14 @@ class VerifyTask:
                 for count, batch in enumerate(stop.checking(batches), 1):
                     applied = [operation for operation in batch if _is_applied(operation, journal)]
                     verification.lost += _find_unrecorded(batch, journal, later)
-                    _verify(context, self._expected(applied, journal, later), verification)
+                    _verify(context, self._list_expected(applied, journal, later), verification)
                     if count % TELL_EVERY == 0:
                         self.progress.tell(number, count * AT_ONCE)
         except OSError as error:
             raise ConfigError(f"{self.folder / part} cannot be read: {error.strerror or error}") from error
         return verification
 
-    def _expected(
+    def _list_expected(
         self,
         batch: Iterable[PlanOperation],
         journal: Mapping[int, JournalLine],
@@ -141,9 +141,11 @@ def _find_unrecorded(
     for operation in batch:
         recorded = journal.get(operation.row_id)
         if operation.action != PlanAction.EQUAL and recorded is None:
-            yield _lost_as(operation, operation.dn, "nothing says what became of it")
+            yield _make_lost_row(operation, operation.dn, "nothing says what became of it")
         elif operation.later and recorded is not None and recorded.is_done and operation.row_id not in later:
-            yield _lost_as(operation, recorded.dn or operation.dn, f"{', '.join(operation.later)}: never set")
+            yield _make_lost_row(
+                operation, recorded.dn or operation.dn, f"{', '.join(operation.later)}: never set"
+            )
 
 
 class _Context:
@@ -166,7 +168,7 @@ class _Context:
         guids: dict[str, set[UUID]] = {}
         self._references.make_room()
         for item in expected:
-            for above, parent in self._planned_above(item.dn):
+            for above, parent in self._list_planned_above(item.dn):
                 dns.setdefault(parent.ldap_class, set()).add(str(above))
             for reference, target in references_in(item.operation.ldap_class, item.values):
                 if isinstance(target, str):
@@ -184,7 +186,7 @@ class _Context:
 
         The text is empty if none is wrong.
         """
-        for above, parent in self._planned_above(item.dn):
+        for above, parent in self._list_planned_above(item.dn):
             existing_guid = self._references.identifier_of(str(above), parent.ldap_class)
             if existing_guid is None or parent.guid not in {None, existing_guid}:
                 return (
@@ -199,7 +201,7 @@ class _Context:
                 return f"{reference.attribute} refers to {target}, which is not there"
         return ""
 
-    def _planned_above(self, dn: str) -> Iterator[tuple[DN, MadeObject]]:
+    def _list_planned_above(self, dn: str) -> Iterator[tuple[DN, MadeObject]]:
         """Yield the objects of the plan above another one."""
         above = DN.parse(dn).parent
         while above:
@@ -262,10 +264,10 @@ def _compare_row(
             reason = context.problem(expected_row)
     if not reason:
         return None
-    return _lost_as(operation, expected_row.dn, reason, differs)
+    return _make_lost_row(operation, expected_row.dn, reason, differs)
 
 
-def _lost_as(
+def _make_lost_row(
     operation: PlanOperation,
     dn: str,
     reason: str,

@@ -22,7 +22,7 @@ from mqdssm.events.made_entry import MadeEntry
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import RoutingLink
-from mqdssm.pipeline.migrate.moves import Move, moved_values
+from mqdssm.pipeline.migrate.moves import Move, move_values
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
@@ -35,7 +35,7 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanOptions,
     TableCounts,
     Values,
-    deletion,
+    plan_deletion,
 )
 from mqdssm.pipeline.migrate.planning import target_of
 from mqdssm.pipeline.migrate.replacement_check import OF_INSTALLATION
@@ -151,7 +151,7 @@ class ReplacementPlanner:
             new_computer=guid_of(self.session.get(computer, ["objectGUID"]).attributes),
         )
         if existing is not None:
-            deleted = deletion(MANAGER_TYPE, existing, MANAGER_CLASS, EntryRole.OBJECT)
+            deleted = plan_deletion(MANAGER_TYPE, existing, MANAGER_CLASS, EntryRole.OBJECT)
             self._write(_BEFORE_MOVE, deleted, row=0)
         self._write(_MOVE, self._move.operation(MANAGER_TYPE, MACHINE_TABLE, 1), row=1)
         sids = self._sids(self.servers.old, self.servers.new)
@@ -241,14 +241,14 @@ class ReplacementPlanner:
 
         A server object that was made for it, and has nothing else, is deleted, too.
         """
-        deleted = deletion(MANAGER_TYPE, settings, SETTINGS_CLASS, EntryRole.SETTINGS)
+        deleted = plan_deletion(MANAGER_TYPE, settings, SETTINGS_CLASS, EntryRole.SETTINGS)
         self._write(CHILDREN, deleted, row=0)
         server = self._view.at(settings.name.parent, EVERYTHING)
         if server is None or MADE_BY_US.encode() not in server.all("description"):
             return
         below = self.session.find(server.name, Present("objectClass"), ["1.1"], SearchScope.ONE_LEVEL)
         if all(entry.name == settings.name for entry in below):
-            deleted = deletion(MANAGER_TYPE, server, SERVER_CLASS, EntryRole.CONTAINER)
+            deleted = plan_deletion(MANAGER_TYPE, server, SERVER_CLASS, EntryRole.CONTAINER)
             self._write(PARENTS, deleted, row=0)
 
     # -- references by name
@@ -260,7 +260,7 @@ class ReplacementPlanner:
         queues = [entry.dn for entry in self.servers.queues]
         for reference in references.find_by_name(self.session, str(self._move.old), queues):
             entry = reference.entry
-            values = {name: moved_values([self._move], entry.all(name)) for name in reference.attributes}
+            values = {name: move_values([self._move], entry.all(name)) for name in reference.attributes}
             self._write(_AFTER_MOVE, self._modify(entry, reference.ldap_class, values))
 
     def _plan_aliases(self, old: Computer, new: Computer) -> None:

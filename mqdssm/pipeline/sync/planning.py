@@ -34,11 +34,17 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanOperation,
     PlanOptions,
     TableCounts,
-    deletion,
+    plan_deletion,
 )
 from mqdssm.pipeline.migrate.planning import target_of
 from mqdssm.pipeline.migrate.shared_lookups import Computer
-from mqdssm.pipeline.migrate.target import EVERYTHING, TargetView, accounts_named, domain_sid, find_computers
+from mqdssm.pipeline.migrate.target import (
+    EVERYTHING,
+    TargetView,
+    find_accounts,
+    find_computers,
+    read_domain_sid,
+)
 from mqdssm.pipeline.sync.declaration import (
     SECURITY,
     Declaration,
@@ -196,9 +202,9 @@ class SyncPlanner:
         rights = [declared.rights for declared in self.declaration.objects() if declared.rights is not None]
         names = {name for some in rights for name in some.accounts()}
         if names:
-            self._sids = {name: Sid(sid) for name, sid in accounts_named(self.session, names).items()}
+            self._sids = {name: Sid(sid) for name, sid in find_accounts(self.session, names).items()}
         if any(some.sddl is not None for some in rights):
-            self._domain = domain_sid(self.session)
+            self._domain = read_domain_sid(self.session)
 
     def _site_dn(self, name: str) -> DN:
         return places.site_dn(self._view.forest_root, name)
@@ -418,7 +424,7 @@ class SyncPlanner:
                 continue
             for entry in self._queues_below(machine.dn):
                 if entry.name.normalized not in declared:
-                    operation = deletion(TYPE_NAMES[Queue], entry, QUEUE_CLASS, EntryRole.OBJECT)
+                    operation = plan_deletion(TYPE_NAMES[Queue], entry, QUEUE_CLASS, EntryRole.OBJECT)
                     writer.operation(CHILDREN, replace(operation, table=TABLE_NAMES[Queue]))
                     writer.done.counts["deleted"] += 1
                     self._differences.append(self._extra(entry))

@@ -12,8 +12,8 @@ from mqdssm.directory.session import Session
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.migrate import planning
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan, PlanAction, PlanOperation, read_operations
-from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepared
-from mqdssm.pipeline.migrate.target import resolved
+from mqdssm.pipeline.migrate.planning import MigrationSource, Planning, PlanRequest, prepare_folder
+from mqdssm.pipeline.migrate.target import resolve_sids
 from mqdssm.pipeline.runner import Runner
 from mqdssm.testing.openldap import OpenLdapServer
 from support.spark.engines import chosen_engine, chosen_runner
@@ -41,9 +41,9 @@ def plan_here(
             return nullcontext(session)
 
         if chosen_engine() == "spark":
-            enter = partial(planning._directory_session, access_for(server, to.parent))
-        run = Planning(wanted, prepared(to), session, runner or chosen_runner(), enter)
-        return run.run(resolved(session, wanted.sids))
+            enter = partial(planning._open_directory_session, access_for(server, to.parent))
+        run = Planning(wanted, prepare_folder(to), session, runner or chosen_runner(), enter)
+        return run.run(resolve_sids(session, wanted.sids))
 
 
 def operations_of(plan: MigrationPlan, folder: Path) -> list[PlanOperation]:

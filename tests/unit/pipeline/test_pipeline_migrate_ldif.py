@@ -20,8 +20,8 @@ from mqdssm.pipeline.migrate.plan_file import (
     PlanOperation,
     PlanOptions,
     PlanTarget,
+    make_row_id,
     read_operations,
-    row_id,
 )
 
 SITE, ONE, TWO = (UUID(int=number) for number in (1, 2, 3))
@@ -76,7 +76,7 @@ def plan_of(folder, profile, refused=None):
     levels = []
     for number, operations in OPERATIONS.items():
         file = OperationsFile(
-            folder / "operations" / LEVELS[number] / "part-00000.parquet", row_id(number, 0, 0)
+            folder / "operations" / LEVELS[number] / "part-00000.parquet", make_row_id(number, 0, 0)
         )
         for one in operations:
             file.write(one)

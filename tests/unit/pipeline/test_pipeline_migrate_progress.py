@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from mqdssm.pipeline.migrate import progress
-from mqdssm.pipeline.migrate.progress import Doing, LineCounter, WorkerProgress, counted, tell
+from mqdssm.pipeline.migrate.progress import Doing, LineCounter, WorkerProgress, report_count, tell
 
 
 def test_lines_are_counted_as_files_grow(tmp_path):
@@ -44,7 +44,7 @@ def test_it_is_told_again_and_again_while_it_goes_on(monkeypatch):
         if now.done == 7:
             seen.set()
 
-    with counted(watch, "counting", 10, lambda: done[0]):
+    with report_count(watch, "counting", 10, lambda: done[0]):
         done[0] = 7
         assert seen.wait(60)
         done[0] = 10
@@ -52,12 +52,12 @@ def test_it_is_told_again_and_again_while_it_goes_on(monkeypatch):
     assert Doing("counting", 7, 10) in said
     assert said[-1] == Doing("counting", 10, 10)
     before = threading.active_count()
-    with pytest.raises(OSError, match="full"), counted(watch, "breaking", None, lambda: 0):
+    with pytest.raises(OSError, match="full"), report_count(watch, "breaking", None, lambda: 0):
         raise OSError("full")
     assert threading.active_count() == before
 
 
 def test_where_nobody_looks_nothing_is_counted():
-    with counted(None, "x", 1, lambda: pytest.fail("counted")):
+    with report_count(None, "x", 1, lambda: pytest.fail("counted")):
         pass
     tell(None, "x")

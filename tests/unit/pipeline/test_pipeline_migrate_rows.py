@@ -159,19 +159,19 @@ def test_duplicates_are_found_in_shares_that_bound_memory(tmp_path, monkeypatch)
         for start in range(0, count, 100):
             part = pa.Table.from_pylist(rows[start : start + 100], STAGED)
             pq.write_table(part, folder / f"part-{start:05d}.parquet")
-    real, held = shared_lookups._groups, []
+    real, held = shared_lookups._group_rows, []
 
     def groups(keys, by):
         held.append(keys.num_rows)
         return real(keys, by)
 
-    monkeypatch.setattr(shared_lookups, "_groups", groups)
-    whole = shared_lookups.duplicates_in(tmp_path, str.lower)
+    monkeypatch.setattr(shared_lookups, "_group_rows", groups)
+    whole = shared_lookups.find_duplicates(tmp_path, str.lower)
     assert len(held) == 2
     assert whole["Queue", 2] == "the same GUID as Site row 2; the same path name as Queue row 3"
     assert whole["Queue", 70] == "the same path name as Queue row 68"
     monkeypatch.setattr(shared_lookups, "KEYS_HELD_MAX", 44)
-    assert shared_lookups.duplicates_in(tmp_path, str.lower) == whole
+    assert shared_lookups.find_duplicates(tmp_path, str.lower) == whole
     assert len(held) == 2 + 2 * 10
     assert sum(held[2:]) == sum(held[:2])
     assert max(held[2:]) < 100

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.manifest import sha256
 from mqdssm.pipeline.migrate.ldif import ALL_FILE, write_ldif
-from mqdssm.pipeline.migrate.moves import Move, moved_values
+from mqdssm.pipeline.migrate.moves import Move, move_values
 from mqdssm.pipeline.migrate.plan_check import check_operations
 from mqdssm.pipeline.migrate.plan_file import (
     EntryRole,
@@ -229,7 +229,7 @@ def test_names_after_a_move() -> None:
     assert MOVE.dn_after == NEW
     values = (OLD.encode(), f"CN=q,{OLD.lower()}".encode(), f"CN=a,{ROOT}".encode(), b"\xff", b"no name")
     expected = (NEW.encode(), f"CN=q,{NEW}".encode(), *values[2:])
-    assert moved_values([move], values) == expected
+    assert move_values([move], values) == expected
 
 
 def test_ldif_has_the_operations_in_their_order(tmp_path: Path) -> None:
