@@ -122,7 +122,7 @@ def creation_problem(
     """
     if object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if identifier_in(object_type, properties) is None or _bad_values(object_type, path_name, properties):
+    if identifier_in(object_type, properties) is None or _has_bad_values(object_type, path_name, properties):
         return Hresult.MQ_ERROR_PROPERTY
     propids = {propid for propid, _ in properties}
     if path_name is not None:
@@ -142,14 +142,14 @@ def update_problem(
     identity = IDENTITY[object_type]
     if any(propid == identity and value != identifier for propid, value in properties):
         return Hresult.MQ_ERROR_PROPERTY
-    if _bad_values(object_type, None, properties):
+    if _has_bad_values(object_type, None, properties):
         return Hresult.MQ_ERROR_PROPERTY
     if bytes_at_most(properties) + bytes_at_most(before.items()) > OBJECT_BYTES_MAX:
         return Hresult.MQ_ERROR_PROPERTY
     return None
 
 
-def _bad_values(object_type: ObjectType, path_name: str | None, properties: Properties) -> bool:
+def _has_bad_values(object_type: ObjectType, path_name: str | None, properties: Properties) -> bool:
     """Return True if a value is invalid, or all are too large for a change.
 
     A value has to be valid for its property.
@@ -218,18 +218,18 @@ def bytes_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
     """
     size = _CHANGE_BYTES
     for _, value in properties:
-        size += _PROPID_BYTES + (_INTEGER_BYTES if isinstance(value, int) else _value_bytes(value))
+        size += _PROPID_BYTES + (_INTEGER_BYTES if isinstance(value, int) else _measure_value(value))
     return size
 
 
-def _value_bytes(value: object) -> int:
+def _measure_value(value: object) -> int:
     if isinstance(value, int):
         return _INTEGER_BYTES
     if isinstance(value, bytes):
         return _COUNT_BYTES + len(value)
     if isinstance(value, str):
         return _COUNT_BYTES + (2 if value.isascii() else _CHAR_BYTES) * len(value)
-    return _COUNT_BYTES + sum(map(_value_bytes, value)) if isinstance(value, tuple) else 0
+    return _COUNT_BYTES + sum(map(_measure_value, value)) if isinstance(value, tuple) else 0
 
 
 # -- objects and tombstones as changes -----------------------------------------------------------------

@@ -233,7 +233,7 @@ class ChangeApplier:
 
         Returns the GUIDs of the first changes that are durable, and the next failure.
         """
-        course = _Course(changes, lambda rest: self._planner(rest, view if rest is changes else None))
+        course = _Course(changes, lambda rest: self._make_planner(rest, view if rest is changes else None))
         failures = course.failures
         moves = self.entry_renamer.moves
         while (run := course.next_run()) is not None:
@@ -254,7 +254,7 @@ class ChangeApplier:
         row = min(failures)
         return identifiers[: row - changes[0].row], failures[row]
 
-    def _planner(self, changes: Sequence[PlannedChange], view: DirectoryView | None = None) -> Planner:
+    def _make_planner(self, changes: Sequence[PlannedChange], view: DirectoryView | None = None) -> Planner:
         return Planner(self.view(changes) if view is None else view, self._maker, self._domain)
 
     def _complete(self, changes: Sequence[PlannedChange], identifiers: Sequence[Guid | None]) -> None:
@@ -273,7 +273,7 @@ class ChangeApplier:
         complete(self._session, self._reader, [guid for _, guid in written])
         names = (path_of(concern) for concern, _ in written if concern.type is ObjectType.MACHINE)
         aside = list(
-            self.entry_renamer.find_displaced(encoded for name in names if (encoded := _encoded(name)))
+            self.entry_renamer.find_displaced(encoded for name in names if (encoded := _encode_name(name)))
         )
         for stored_entry in aside:
             self.entry_renamer.move_queues(parse_name(stored_entry.dn))
@@ -361,14 +361,14 @@ class ChangeApplier:
             if result.code == NOT_LEAF and request.item.action is Action.DELETE:
                 non_leaves.append(request)
                 continue
-            failure = self._failure(request, result)
+            failure = self._make_failure(request, result)
             row = request.item.row
             # a stale request may follow from a failure of the same change
             if row not in failures or failures[row].stale:
                 failures[row] = failure
         return non_leaves
 
-    def _failure(self, request: ChangeInFlight, result: LdapResult) -> ChangeFailure:
+    def _make_failure(self, request: ChangeInFlight, result: LdapResult) -> ChangeFailure:
         if result.code in _BUSY:
             raise GenericDirectoryError(
                 "the server is too busy", dn=request.item.dn, ldap_code=result.code, server_text=result.text
@@ -437,7 +437,7 @@ def _log_damage() -> Iterator[None]:
         log.error("what follows from a change could not all be done: %s", error)  # noqa: TRY400
 
 
-def _encoded(name: str | None) -> bytes:
+def _encode_name(name: str | None) -> bytes:
     try:
         return (name or "").encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which no directory can store

@@ -166,7 +166,7 @@ class Planner:
         if is_known(stored_entry, numbers) or is_known(tombstone, numbers):
             self._finish(change, stored_entry, tombstone, plan)
             if stored_entry is not None and tombstone is None:  # a crash may have come before the renaming
-                self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
+                self._move(change, stored_entry, self._choose_place(concern, guid, stored_entry), plan)
             return
         if stored_entry is not None and stored_entry.is_object and stored_entry.type is not concern.type:
             self._replace(change, stored_entry, plan)
@@ -178,8 +178,8 @@ class Planner:
                 stored_entry  # another program's object keeps the GUID (decision R53)
             )
             stored_entry = None
-        place = self._place(concern, guid, stored_entry)
-        target = self._target(concern, guid, numbers)
+        place = self._choose_place(concern, guid, stored_entry)
+        target = self._build_values(concern, guid, numbers)
         if stored_entry is not None:
             self._overwrite(change, stored_entry, target, plan)
             self._move(change, stored_entry, place, plan)
@@ -227,8 +227,8 @@ class Planner:
     ) -> None:
         """Create an object, even if another entry has its place (decision R53)."""
         concern = change.concern
-        occupant = self._occupant(concern, place)
-        self._parents(change, place, plan)
+        occupant = self._find_occupant(concern, place)
+        self._add_parents(change, place, plan)
         if occupant is None:
             self._add(change, place.dn, target, plan)
             return
@@ -251,7 +251,7 @@ class Planner:
         else:
             self._add(change, displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
 
-    def _occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
+    def _find_occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
         """Return the entry at the place of a new object, or the account of a new user."""
         if concern.type is ObjectType.USER:
             sid = concern.properties.get(Propid.U_SID)
@@ -260,7 +260,9 @@ class Planner:
                 return account
         return self._view.at.get(place.dn.normalized)
 
-    def _place(self, concern: ChangeSubject, guid: Guid, stored_entry: StoredEntry | None) -> StoredPlace:
+    def _choose_place(
+        self, concern: ChangeSubject, guid: Guid, stored_entry: StoredEntry | None
+    ) -> StoredPlace:
         place = self._view.place(concern, guid, path_of(concern))
         if stored_entry is not None and (place is None or concern.type in _STAY):
             return StoredPlace(parse_name(stored_entry.dn))
@@ -270,16 +272,16 @@ class Planner:
             )
         return place
 
-    def _target(self, concern: ChangeSubject, guid: Guid, numbers: Numbering) -> Values:
+    def _build_values(self, concern: ChangeSubject, guid: Guid, numbers: Numbering) -> Values:
         """Return all attributes that an object's entry is to have."""
         table = PROPERTY_TABLES[concern.type]
         values = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         none = (str(self._places.nowhere).encode(),)
         demanded: Values = {reference.ldap: none for reference in table.references if reference.required}
         values[DIGEST] = (digest_of(replicated(concern.type, guid, concern.properties)),)
-        return {**values, **demanded, **self._references(concern.type, concern.properties)}
+        return {**values, **demanded, **self._build_references(concern.type, concern.properties)}
 
-    def _references(self, object_type: ObjectType, properties: Properties) -> Values:
+    def _build_references(self, object_type: ObjectType, properties: Properties) -> Values:
         """Return the DNs of referenced objects.
 
         Stand-ins take the place of missing objects (decision R54).
@@ -300,7 +302,7 @@ class Planner:
             else stored_entry.dn
         )
 
-    def _parents(self, change: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
+    def _add_parents(self, change: PlannedChange, place: StoredPlace, plan: ChangePlan) -> None:
         """Add missing entries above an object: its computer, and a stand-in machine."""
         if not place.computer:
             return
@@ -375,7 +377,7 @@ class Planner:
         """Rename an entry to its object's new name, after its number is written."""
         is_free = self._view.at.get(place.dn.normalized) is None
         if place.dn.normalized != stored_entry.key and is_free and stored_entry.type not in _STAY:
-            self._parents(change, place, plan)
+            self._add_parents(change, place, plan)
             plan.behind.append(Renaming(parse_name(stored_entry.dn), place.dn))
 
     # -- parts of objects
@@ -400,12 +402,12 @@ class Planner:
             )
         changes: Values = {
             **changes_of(kind, stored_entry.entry, properties.items(), numbers),
-            **self._references(kind, properties),
+            **self._build_references(kind, properties),
         }
         if change.is_own or not has_foreign_content(stored_entry):  # else it is reported (R204)
             changes[DIGEST] = (content_digest(stored_entry.after(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
-            self._move(change, stored_entry, self._place(concern, guid, stored_entry), plan)
+            self._move(change, stored_entry, self._choose_place(concern, guid, stored_entry), plan)
         self._modify(change, stored_entry, changes, plan)
 
     # -- deletions
@@ -555,11 +557,11 @@ def reduced(stored_entry: StoredEntry) -> Values | None:
     The enterprise's entry belongs to the base tree, an account to its user (decision R28).
     """
     if stored_entry.type is ObjectType.ENTERPRISE:
-        return _emptied(stored_entry, keep={OBJECT_GUID})
+        return _empty_attributes(stored_entry, keep={OBJECT_GUID})
     if stored_entry.type is ObjectType.USER and stored_entry.entry.get(OBJECT_GUID) != stored_entry.entry.get(
         "mqisUserID"
     ):
-        return _emptied(stored_entry, keep={OBJECT_GUID, "objectSid"})
+        return _empty_attributes(stored_entry, keep={OBJECT_GUID, "objectSid"})
     return None
 
 
@@ -568,10 +570,10 @@ def placeholder(stored_entry: StoredEntry) -> Values:
 
     The entry has others below it.
     """
-    return {**_emptied(stored_entry), DESCRIPTION: (PLACEHOLDER.encode(),)}
+    return {**_empty_attributes(stored_entry), DESCRIPTION: (PLACEHOLDER.encode(),)}
 
 
-def _emptied(stored_entry: StoredEntry, keep: Iterable[str] = ()) -> Values:
+def _empty_attributes(stored_entry: StoredEntry, keep: Iterable[str] = ()) -> Values:
     table = PROPERTY_TABLES[stored_entry.type or ObjectType.MACHINE]
     gone = {*table.attributes, EXACT, PATH_NAME, OBJECT_GUID, TWIN} - set(keep)
     return {name: () for name in sorted(gone) if name in stored_entry.entry}

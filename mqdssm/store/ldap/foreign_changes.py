@@ -86,7 +86,7 @@ class ForeignChanges:
         waiting = self._waiting if goes_on else None
         self._waiting = None  # if this fails, it is repeated from the beginning
         if waiting is None:
-            waiting = self._list_entries(_lowest_previous_version(self._seen or ""), operation.after)
+            waiting = self._list_entries(_compute_lowest_version(self._seen or ""), operation.after)
         objects: list[ForeignObject] = []
         looked, remaining = operation.after, READ_AT_ONCE
         while waiting and remaining > 0 and len(objects) < operation.count_max:
@@ -99,7 +99,7 @@ class ForeignChanges:
         if waiting:
             self._waiting = waiting
             return ForeignFound(objects=tuple(objects), reached=looked, newest=looked)
-        oldest = _lowest_previous_version(self._seen or "")  # older ones are no longer listed
+        oldest = _compute_lowest_version(self._seen or "")  # older ones are no longer listed
         self._own = {dn: version for dn, version in self._own.items() if version >= oldest}
         # versions from before the clock was set back are higher
         newest = min(looked, self._now) if self._now else looked
@@ -125,19 +125,19 @@ class ForeignChanges:
                 raw = self._session.get(self._reader.places.server, [SEEN]).first(SEEN)
                 self._seen = (raw or b"").decode(errors="replace")
         self._seen = max(seen, self._seen or "")
-        self._now = self._written(self._seen) if self._seen else ""
-        if self._now and self._now < _lowest_previous_version(self._seen):
+        self._now = self._write_version(self._seen) if self._seen else ""
+        if self._now and self._now < _compute_lowest_version(self._seen):
             log.warning("the clock of the LDAP server was set back, from %s to %s", self._seen, self._now)
             self._seen = ""
 
-    def _written(self, seen: str) -> str:
+    def _write_version(self, seen: str) -> str:
         """Write the version handled so far, return the version of that write.
 
         The result is empty if there is none.
         """
         try:
             self._session.modify(self._reader.places.server, {SEEN: (seen.encode(),)})
-            return _version(self._session.get(self._reader.places.server, [VERSION]))
+            return _decode_version(self._session.get(self._reader.places.server, [VERSION]))
         except ObjectNotFound:  # without an owner's entry it is only kept in memory
             return ""
         except DirectoryError as error:
@@ -148,7 +148,7 @@ class ForeignChanges:
     def _list(self, within: LdapFilter) -> Iterator[tuple[str, str]]:
         """List the versions and DNs of objects that match a filter."""
         for entry in self._reader.find(And((within, _OBJECTS)), (VERSION,)):
-            yield _version(entry), entry.dn
+            yield _decode_version(entry), entry.dn
 
     def _judge(self, dns: list[str]) -> Iterator[ForeignObject]:
         """Read some entries, and yield the changes of other programs."""
@@ -156,16 +156,16 @@ class ForeignChanges:
         terms = [dn_filter(dn) for dn in dns]
         for entry in self._reader.any_of(terms, _OBJECTS, ("*", VERSION)):
             try:
-                foreign_object = self._foreign(stored_entry_of(entry), _version(entry))
+                foreign_object = self._find_foreign_change(stored_entry_of(entry), _decode_version(entry))
             except MappingError as error:  # logged where it is needed, found again after repair
                 log.info("an entry is damaged, and left out: %s", error)
                 foreign_object = None
             if foreign_object is None:
-                self._own[entry.dn] = _version(entry)
+                self._own[entry.dn] = _decode_version(entry)
             else:
                 yield foreign_object
 
-    def _foreign(self, stored_entry: StoredEntry, version: str) -> ForeignObject | None:
+    def _find_foreign_change(self, stored_entry: StoredEntry, version: str) -> ForeignObject | None:
         """Return the change of another program in an entry; None if there is none."""
         object_type = stored_entry.type or next(
             (_TYPES[name] for name in _TYPES if stored_entry.has_class(name)), None
@@ -176,7 +176,7 @@ class ForeignChanges:
         number: SequenceNumber | None = None
         properties: Properties = ()
         if stored_entry.numbers is None:
-            partition, properties = self._creation(stored_entry, object_type)
+            partition, properties = self._build_creation(stored_entry, object_type)
         else:
             partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
             if number == MIN:
@@ -193,7 +193,9 @@ class ForeignChanges:
             properties=properties,
         )
 
-    def _creation(self, stored_entry: StoredEntry, object_type: ObjectType) -> tuple[Guid | None, Properties]:
+    def _build_creation(
+        self, stored_entry: StoredEntry, object_type: ObjectType
+    ) -> tuple[Guid | None, Properties]:
         """Return the partition and properties of a queue without a number.
 
         For other types there is nothing to return.
@@ -214,11 +216,11 @@ class ForeignChanges:
         return machine.numbers.partition, tuple(values.items())
 
 
-def _version(entry: Entry) -> str:
+def _decode_version(entry: Entry) -> str:
     return (entry.first(VERSION) or b"").decode(errors="replace")
 
 
-def _lowest_previous_version(version: str) -> str:
+def _compute_lowest_version(version: str) -> str:
     """Return the lowest version that may have been committed after another one."""
     try:
         version_time = datetime.strptime(version[:_TIME_LENGTH], _TIME_FORMAT).replace(tzinfo=UTC)

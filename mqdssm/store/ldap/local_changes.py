@@ -90,7 +90,7 @@ class LocalChanges:
         change = self._plan_change(Command.UPDATE, concern, operation)
         view = self._applier.view([change])
         change = identified(view, change)
-        stored_entry = self._target(view, change)
+        stored_entry = self._find_target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
             return self._outcome_of_missing(view, change)
         guid = stored_entry.identifier
@@ -114,7 +114,7 @@ class LocalChanges:
         change = self._plan_change(Command.DELETE, concern, operation)
         view = self._applier.view([change])
         change = identified(view, change)
-        stored_entry = self._target(view, change)
+        stored_entry = self._find_target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
             return self._outcome_of_missing(view, change)
         if (
@@ -145,7 +145,7 @@ class LocalChanges:
         named = Equal("mqisQueueManagerID", bytes(machine.identifier or b""))
         return next(self._reader.find(And((search_filter, named)), ["1.1"]), None) is not None
 
-    def _target(self, view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
+    def _find_target(self, view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
         """Return the object of a change in its partition if it has the right type.
 
         None otherwise.

@@ -92,7 +92,7 @@ class DirectoryPlaces:
         """
         naming = session.naming
         self._profile: Profile = session.profile
-        self._name: Final = lru_cache(maxsize=_NAMES_KEPT)(self._checked_name)
+        self._name: Final = lru_cache(maxsize=_NAMES_KEPT)(self._clean_name)
         self.root = naming.root
         self.forest_root = naming.configuration.parent
         self.bases = naming.guid_bases
@@ -148,22 +148,22 @@ class DirectoryPlaces:
         """
         match object_type:
             case ObjectType.QUEUE:
-                return self._queue(identifier, path_name, computers)
+                return self._place_queue(identifier, path_name, computers)
             case ObjectType.MACHINE:
-                return self._machine(identifier, path_name, computers)
+                return self._place_machine(identifier, path_name, computers)
             case ObjectType.SITE:
-                return self._below(places.sites_dn(self.forest_root), path_name or None, identifier)
+                return self._place_below(places.sites_dn(self.forest_root), path_name or None, identifier)
             case ObjectType.CN:
-                return self._below(self.networks, path_name, identifier)
+                return self._place_below(self.networks, path_name, identifier)
             case ObjectType.ENTERPRISE:
                 return StoredPlace(self.enterprise)
             case ObjectType.USER:
                 return StoredPlace(places.user_dn(self.root, str(identifier)))
             case ObjectType.ROUTING_LINK:
-                return self._link(identifier, properties)
+                return self._place_link(identifier, properties)
         return None
 
-    def _machine(
+    def _place_machine(
         self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]
     ) -> StoredPlace:
         name = self._name(path_name)
@@ -171,7 +171,7 @@ class DirectoryPlaces:
             return StoredPlace(self.others.child("CN", str(identifier)))
         return StoredPlace(places.queue_manager_of(self.computer(name, computers)), name)
 
-    def _link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> StoredPlace:
+    def _place_link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> StoredPlace:
         sites = [properties.get(propid) for propid in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
         guids = [Guid(site).uuid for site in sites if isinstance(site, bytes) and len(site) == GUID_BYTES]
         name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
@@ -187,7 +187,7 @@ class DirectoryPlaces:
             return self._name((path_name or "").partition("\\")[0])
         return self._name(path_name) if object_type is ObjectType.MACHINE else ""
 
-    def _queue(
+    def _place_queue(
         self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]
     ) -> StoredPlace:
         computer = self.computer_name(ObjectType.QUEUE, path_name)
@@ -196,12 +196,12 @@ class DirectoryPlaces:
         rdn = queue_rdn(path_name)
         parent = places.queue_manager_of(self.computer(computer, computers))
         name = None if rdn is None else rdn.cn
-        return StoredPlace(self._below(parent, name, identifier).dn, computer)
+        return StoredPlace(self._place_below(parent, name, identifier).dn, computer)
 
-    def _below(self, parent: DN, name: str | None, identifier: Guid) -> StoredPlace:
+    def _place_below(self, parent: DN, name: str | None, identifier: Guid) -> StoredPlace:
         return StoredPlace(parent.child("CN", self._name(name) or str(identifier)))
 
-    def _checked_name(self, name: str | None) -> str:
+    def _clean_name(self, name: str | None) -> str:
         """Return the name if it is valid in the directory, else an empty text."""
         if not name or len(name) > NAME_CHARS_MAX or name != name.strip():
             return ""

@@ -54,7 +54,7 @@ def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes
     bounds = _number_filter(first, last)
     if not buckets:
         return And((Equal(PARTITION, bytes(partition)), bounds))
-    strange = Not(_number_filter(_bucket_start(first), _bucket_end(last)))
+    strange = Not(_number_filter(_compute_bucket_start(first), _compute_bucket_end(last)))
     return And((any_of(*(Equal(BUCKET, bucket) for bucket in buckets)), any_of(bounds, strange)))
 
 
@@ -62,11 +62,11 @@ def _number_filter(first: int, last: int) -> LdapFilter:
     return And((GreaterOrEqual(NUMBER, number_value(first)), LessOrEqual(NUMBER, number_value(last))))
 
 
-def _bucket_start(number: int) -> int:
+def _compute_bucket_start(number: int) -> int:
     return number >> BUCKET_BITS << BUCKET_BITS
 
 
-def _bucket_end(number: int) -> int:
+def _compute_bucket_end(number: int) -> int:
     return number | ((1 << BUCKET_BITS) - 1)
 
 
@@ -103,7 +103,7 @@ class NumberSearches:
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
             buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
-            entries = self._sorted(range_filter(partition, start, end, buckets))
+            entries = self._read_sorted(range_filter(partition, start, end, buckets))
             yield entries
             if len(entries) < width // 2:
                 width = min(2 * width, SLICE_NUMBERS)
@@ -113,11 +113,11 @@ class NumberSearches:
                 heads = range(
                     start >> BUCKET_BITS, (min(last, first + ENUMERATED_NUMBERS_MAX) >> BUCKET_BITS) + 1
                 )
-                start, empty = (heads.start + self._unused(partition, heads)) << BUCKET_BITS, 0
+                start, empty = (heads.start + self._count_unused_buckets(partition, heads)) << BUCKET_BITS, 0
         if start <= last:
-            yield from self._wide(partition, start, last)
+            yield from self._read_wide_range(partition, start, last)
 
-    def _unused(self, partition: Guid, heads: range) -> int:
+    def _count_unused_buckets(self, partition: Guid, heads: range) -> int:
         """Return how many buckets at the beginning of a range are empty, for sure.
 
         A take-over skips a million numbers (`mqdssm.engines.replication.succession.GAP`).
@@ -139,7 +139,7 @@ class NumberSearches:
                 break
         return skipped
 
-    def _wide(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
+    def _read_wide_range(self, partition: Guid, first: int, last: int) -> Iterator[list[StoredEntry]]:
         """Yield the entries of a range of millions of numbers.
 
         Numbers in use are searched for first.
@@ -153,10 +153,10 @@ class NumberSearches:
             some = [number for number in numbers if number <= end]
             heads = dict.fromkeys(number >> BUCKET_BITS for number in some)
             buckets = [bucket_of(partition, head << BUCKET_BITS) for head in heads]
-            yield self._sorted(range_filter(partition, some[0], some[-1], buckets))
+            yield self._read_sorted(range_filter(partition, some[0], some[-1], buckets))
             numbers = numbers[len(some) :]
 
-    def _sorted(self, search_filter: LdapFilter) -> list[StoredEntry]:
+    def _read_sorted(self, search_filter: LdapFilter) -> list[StoredEntry]:
         entries = [
             stored_entry
             for entry in self._reader.find(search_filter)
@@ -170,7 +170,7 @@ class NumberSearches:
                 raise MappingError(
                     f"{stored_entry.dn}: its number {stored_entry.numbers.number} is not the one it was given"
                 )
-        return sorted(entries, key=_number)
+        return sorted(entries, key=_extract_sort_key)
 
     # -- the highest number
 
@@ -192,7 +192,7 @@ class NumberSearches:
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
                 buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
-                number, strange = self._highest(range_filter(partition, start, end, buckets))
+                number, strange = self._find_highest(range_filter(partition, start, end, buckets))
                 doubtful = max(doubtful, strange)
                 if number:
                     return number, doubtful
@@ -201,14 +201,14 @@ class NumberSearches:
                 if empty == _EMPTY_SLICES_MAX:
                     lowest = max(ceiling - ENUMERATED_NUMBERS_MAX, 0)
                     heads = range(end >> BUCKET_BITS, (lowest >> BUCKET_BITS) - 1, -1)
-                    skipped = self._unused(partition, heads)
-                    end = min(end, _bucket_end((heads.start - skipped) << BUCKET_BITS))
+                    skipped = self._count_unused_buckets(partition, heads)
+                    end = min(end, _compute_bucket_end((heads.start - skipped) << BUCKET_BITS))
             if end <= 0:
                 return MIN, doubtful
-        number, strange = self._highest(Equal(PARTITION, bytes(partition)))
+        number, strange = self._find_highest(Equal(PARTITION, bytes(partition)))
         return number, max(doubtful, strange)
 
-    def _highest(self, search_filter: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
+    def _find_highest(self, search_filter: LdapFilter) -> tuple[SequenceNumber, SequenceNumber]:
         """Return the highest number, and the highest end of a damaged entry's bucket.
 
         See decision R110.
@@ -220,7 +220,7 @@ class NumberSearches:
                 highest = max(highest, _number_of(entry.first(NUMBER), bucket))
             except MappingError as error:
                 log.error("an entry is damaged: %s: %s", entry.dn, error)  # noqa: TRY400
-                doubtful = max(doubtful, SequenceNumber(_bucket_end(bucket)))
+                doubtful = max(doubtful, SequenceNumber(_compute_bucket_end(bucket)))
         return highest, doubtful
 
     # -- changes
@@ -257,12 +257,12 @@ def _number_of(raw: bytes | None, bucket: int) -> SequenceNumber:
         MappingError: it does not, or it is not a number.
     """
     number = MIN if raw is None else number_of(raw)
-    if _bucket_start(number) != bucket:
+    if _compute_bucket_start(number) != bucket:
         raise MappingError(f"its number {number} is not the one that it was given")
     return number
 
 
-def _number(stored_entry: StoredEntry) -> tuple[int, bytes]:
+def _extract_sort_key(stored_entry: StoredEntry) -> tuple[int, bytes]:
     return 0 if stored_entry.numbers is None else stored_entry.numbers.number, bytes(
         stored_entry.identifier or b""
     )
@@ -276,11 +276,11 @@ def properties_in(stored_entry: StoredEntry) -> Properties:
     Raises:
         MappingError: the entry has lost its class or its GUID.
     """
-    kind, identifier = _type_and_identifier(stored_entry)
+    kind, identifier = _require_identity(stored_entry)
     return rules.replicated(kind, identifier, values_of(stored_entry, kind, CHANGED[kind]))
 
 
-def _type_and_identifier(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
+def _require_identity(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
     if stored_entry.type is None or stored_entry.identifier is None:
         raise MappingError(f"{stored_entry.dn} has a number, and is no object: its class or its GUID is gone")
     return stored_entry.type, stored_entry.identifier
@@ -304,7 +304,7 @@ def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[Direct
 
     The change is for synchronization.
     """
-    kind, identifier = _type_and_identifier(stored_entry)
+    kind, identifier = _require_identity(stored_entry)
     if stored_entry.numbers is None:
         raise MappingError(f"{stored_entry.dn} has no number")
     partition, number = stored_entry.numbers.partition, stored_entry.numbers.number

@@ -65,7 +65,7 @@ def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid
         DirectoryError: the directory cannot be reached.
     """
     stand_ins = {guid: str(reader.places.stand_in(guid)) for guid in identifiers if guid is not None}
-    waiting = _referring(reader, stand_ins.values())
+    waiting = _find_referring(reader, stand_ins.values())
     if waiting:
         dns = {
             stored_entry.identifier: stored_entry.dn
@@ -86,10 +86,10 @@ def replace_stand_ins(session: Session, reader: StoreSearches) -> None:
     missing = reader.places.missing.normalized
     entries = reader.find(And((_REFERRING, named)), ATTRIBUTES)
     raws = (raw for entry in entries for name in ATTRIBUTES for raw in entry.all(name))
-    complete(session, reader, {_waited_for(raw, missing): None for raw in raws})
+    complete(session, reader, {_parse_stand_in(raw, missing): None for raw in raws})
 
 
-def _waited_for(raw: bytes, missing: str) -> Guid | None:
+def _parse_stand_in(raw: bytes, missing: str) -> Guid | None:
     """Return the GUID of the object that a stand-in replaces.
 
     None if the DN is not a stand-in.
@@ -107,10 +107,10 @@ def follow(session: Session, reader: StoreSearches, old: str, new: str) -> None:
     Raises:
         DirectoryError: the directory cannot be reached.
     """
-    _rewrite(session, _referring(reader, [old]), {normalize(old): new})
+    _rewrite(session, _find_referring(reader, [old]), {normalize(old): new})
 
 
-def _referring(reader: StoreSearches, dns: Iterable[str]) -> list[Entry]:
+def _find_referring(reader: StoreSearches, dns: Iterable[str]) -> list[Entry]:
     """Return the entries that refer to any of some DNs."""
     terms = (Equal(name, dn.encode()) for dn in dns for name in ATTRIBUTES)
     return list({entry.dn: entry for entry in reader.any_of(terms, attributes=ATTRIBUTES)}.values())

@@ -182,7 +182,7 @@ class ReplicaComparison:
         for partition in sorted(partitions):
             counted = _Counted()
             for other in other_replicas:
-                yield from self._partition(first, other, partition, counted)
+                yield from self._compare_partition(first, other, partition, counted)
             self.objects += len(counted.objects)
             self.lag += len(counted.lagging)
         for replica in self._replicas:
@@ -195,10 +195,11 @@ class ReplicaComparison:
                     name=stored_entry.dn,
                 )
 
-    def _partition(
+    def _compare_partition(
         self, a: Replica, b: Replica, partition: Guid, counted: _Counted
     ) -> Iterator[ReplicaDifference]:
-        states = _states(a, b, partition)  # before the objects: a replica has all numbers up to its last one
+        # before the objects: a replica has all numbers up to its last one
+        states = _look_up_states(a, b, partition)
         versions: list[dict[Guid, _Version]] = []
         for replica in (a, b):
             by_guid: dict[Guid, _Version] = {}
@@ -206,7 +207,7 @@ class ReplicaComparison:
                 try:
                     _note_version(by_guid, stored_entry)
                 except MappingError:
-                    yield _damaged(replica, partition, stored_entry)
+                    yield _describe_damaged(replica, partition, stored_entry)
             versions.append(by_guid)
         keys = versions[0].keys() | versions[1].keys()
         counted.objects.update(keys)
@@ -225,7 +226,7 @@ class ReplicaComparison:
     ) -> Iterator[ReplicaDifference]:
         """Read objects that differ a second time, as servers keep working meanwhile."""
         a, b = pair
-        states = _states(a, b, partition)
+        states = _look_up_states(a, b, partition)
         entries: list[dict[Guid, StoredEntry]] = []
         for replica in (a, b):
             newest: dict[Guid, StoredEntry] = {}
@@ -239,23 +240,23 @@ class ReplicaComparison:
             entries.append(newest)
         for key in keys:
             stored = (entries[0].get(key), entries[1].get(key))
-            versions = (_version(stored[0]), _version(stored[1]))
+            versions = (_make_version(stored[0]), _make_version(stored[1]))
             verdict = _judge(versions, states)
             if verdict is _LAG:
                 counted.lagging.add(key)
             elif verdict is not None:
-                yield _difference(verdict, (a.name, b.name), stored, partition)
+                yield _build_difference(verdict, (a.name, b.name), stored, partition)
 
 
 _LAG: Final = "lag"
 
 
-def _states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition, DirectoryPartition]:
+def _look_up_states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition, DirectoryPartition]:
     nothing = DirectoryPartition(partition_id=partition, authority_name="")
     return a.partitions().get(partition, nothing), b.partitions().get(partition, nothing)
 
 
-def _version(stored_entry: StoredEntry | None) -> _Version | None:
+def _make_version(stored_entry: StoredEntry | None) -> _Version | None:
     if stored_entry is None or stored_entry.numbers is None:
         return None
     change, _ = change_of(stored_entry, MIN)
@@ -265,7 +266,7 @@ def _version(stored_entry: StoredEntry | None) -> _Version | None:
 
 
 def _note_version(by_guid: dict[Guid, _Version], stored_entry: StoredEntry) -> None:
-    version = _version(stored_entry)
+    version = _make_version(stored_entry)
     if version is None or stored_entry.identifier is None:
         raise MappingError(f"{stored_entry.dn} has no number or no GUID")
     old_version = by_guid.get(stored_entry.identifier)
@@ -301,7 +302,7 @@ def _judge(
     return DifferenceKind.MISSING if older is None else DifferenceKind.NUMBER
 
 
-def _damaged(replica: Replica, partition: Guid, stored_entry: StoredEntry) -> ReplicaDifference:
+def _describe_damaged(replica: Replica, partition: Guid, stored_entry: StoredEntry) -> ReplicaDifference:
     return ReplicaDifference(
         kind=DifferenceKind.DAMAGED,
         replicas=(replica.name,),
@@ -312,7 +313,7 @@ def _damaged(replica: Replica, partition: Guid, stored_entry: StoredEntry) -> Re
     )
 
 
-def _difference(
+def _build_difference(
     kind: str, names: tuple[str, str], pair: tuple[StoredEntry | None, StoredEntry | None], partition: Guid
 ) -> ReplicaDifference:
     numbers = tuple(
@@ -328,17 +329,17 @@ def _difference(
         partition_id=partition,
         object_type=None if stored_entry is None else stored_entry.type,
         identifier=None if stored_entry is None else stored_entry.identifier,
-        name="" if stored_entry is None else _name(stored_entry),
-        properties=_differing(pair) if kind == DifferenceKind.CONTENT else (),
+        name="" if stored_entry is None else _decode_name(stored_entry),
+        properties=_compare_properties(pair) if kind == DifferenceKind.CONTENT else (),
     )
 
 
-def _name(stored_entry: StoredEntry) -> str:
+def _decode_name(stored_entry: StoredEntry) -> str:
     raws = stored_entry.entry.get(NAME, ())
     return raws[0].decode(errors="replace") if raws else stored_entry.dn
 
 
-def _differing(pair: tuple[StoredEntry | None, StoredEntry | None]) -> tuple[str, ...]:
+def _compare_properties(pair: tuple[StoredEntry | None, StoredEntry | None]) -> tuple[str, ...]:
     if pair[0] is None or pair[1] is None:
         return ()
     a, b = (

@@ -79,9 +79,11 @@ class SettingsObjects:
                 dead.add(guid)
             elif stored_entry.is_object and (guid not in machines or stored_entry.age > machines[guid].age):
                 machines[guid] = stored_entry
-        having = self._owners(guids)
+        having = self._find_owners(guids)
         servers = {
-            guid: served for guid, entry in machines.items() if (served := _served(entry, guid)).is_server
+            guid: served
+            for guid, entry in machines.items()
+            if (served := _build_served(entry, guid)).is_server
         }
         for guid in having - servers.keys():
             if guid in dead or guid in machines:
@@ -90,11 +92,11 @@ class SettingsObjects:
         for guid, server in servers.items():
             self._try(machines[guid].dn, partial(settle, self._context, server))
 
-    def _owners(self, machines: Iterable[Guid]) -> set[Guid]:
+    def _find_owners(self, machines: Iterable[Guid]) -> set[Guid]:
         """Return the machines among some that have settings objects."""
         terms = (Equal(SETTINGS_OWNER, bytes(machine)) for machine in machines)
         entries = self._reader.any_of(terms, _OF_CLASS, (SETTINGS_OWNER,))
-        return {guid for entry in entries if (guid := _owner(entry)) is not None}
+        return {guid for entry in entries if (guid := _parse_owner(entry)) is not None}
 
     def follow_sites(self, sites: Iterable[Guid | None]) -> None:
         """Update the settings objects of all servers of some new or renamed sites.
@@ -104,7 +106,7 @@ class SettingsObjects:
         """
         terms = (Equal(SITES, bytes(site)) for site in sites if site is not None)
         entries = self._reader.any_of(terms, _SERVERS, (OBJECT_GUID,))
-        self.follow([_guid(entry, OBJECT_GUID) for entry in entries])
+        self.follow([_parse_guid(entry, OBJECT_GUID) for entry in entries])
 
     def clear(self, site: DN) -> None:
         """Remove the settings objects below a site that is to be deleted.
@@ -125,9 +127,9 @@ class SettingsObjects:
         Raises:
             DirectoryNotConnected: the directory cannot be reached.
         """
-        servers = [_guid(entry, OBJECT_GUID) for entry in self._reader.find(_SERVERS, (OBJECT_GUID,))]
+        servers = [_parse_guid(entry, OBJECT_GUID) for entry in self._reader.find(_SERVERS, (OBJECT_GUID,))]
         settings = self._session.find(sites_dn(self._reader.places.forest_root), _OF_CLASS, [SETTINGS_OWNER])
-        self.follow([*servers, *(_owner(entry) for entry in list(settings))])
+        self.follow([*servers, *(_parse_owner(entry) for entry in list(settings))])
 
     @staticmethod
     def _try(name: str, do: Callable[[], None]) -> None:
@@ -140,15 +142,15 @@ class SettingsObjects:
             log.warning("%s: its settings objects are not what they should be: %s", name, error)
 
 
-def _served(stored_entry: StoredEntry, identifier: Guid) -> Served:
+def _build_served(stored_entry: StoredEntry, identifier: Guid) -> Served:
     values = {name.lower(): list(stored_entry.entry.get(name, ())) for name in ATTRIBUTES}
     return Served.of(Entry(stored_entry.dn, values | {OBJECT_GUID.lower(): [bytes(identifier)]}))
 
 
-def _guid(entry: Entry, name: str) -> Guid | None:
+def _parse_guid(entry: Entry, name: str) -> Guid | None:
     raw = entry.first(name)
     return Guid(raw) if raw is not None and len(raw) == GUID_BYTES else None
 
 
-def _owner(entry: Entry) -> Guid | None:
-    return _guid(entry, SETTINGS_OWNER)
+def _parse_owner(entry: Entry) -> Guid | None:
+    return _parse_guid(entry, SETTINGS_OWNER)

@@ -71,21 +71,21 @@ class StateKeeper:
         find = self._session.find
         return PersistedState(
             partitions=tuple(
-                _partition(entry)
+                _decode_partition(entry)
                 for entry in find(self._places.partitions, of_partition, ["*"], SearchScope.ONE_LEVEL)
             ),
             neighbors=tuple(
-                _neighbor(entry)
+                _decode_neighbor(entry)
                 for entry in find(self._places.neighbors, of_neighbor, ["*"], SearchScope.ONE_LEVEL)
             ),
         )
 
     def partition(self, partition: Guid) -> DirectoryPartition | None:
         """Return the state of one partition; None if it was never saved."""
-        entry = self._entry(partition)
-        return None if entry is None or entry.first(_SAVED) is None else _partition(entry)
+        entry = self._read_entry(partition)
+        return None if entry is None or entry.first(_SAVED) is None else _decode_partition(entry)
 
-    def _entry(self, partition: Guid) -> Entry | None:
+    def _read_entry(self, partition: Guid) -> Entry | None:
         try:
             return self._session.get(self._places.partition(partition), ["*"])
         except ObjectNotFound:
@@ -96,16 +96,16 @@ class StateKeeper:
     def save_partition(self, state: DirectoryPartition) -> None:
         """Persist a partition's state."""
         values: Values = {
-            "mqisAuthorityName": _names(state.authority_name),
+            "mqisAuthorityName": _encode_names(state.authority_name),
             "mqisOwned": (BOOLEAN.dump(state.owned),),
             "mqisLastSeqNumber": (number_value(state.last),),
             "mqisPurgedSeqNumber": (number_value(state.purged),),
             "mqisAllowedPurgeSeqNumber": (number_value(state.allowed_purge),),
             "mqisPurgeState": (b"%d" % state.purge_state,),
-            "mqisPredecessor": _names(state.predecessor),
+            "mqisPredecessor": _encode_names(state.predecessor),
             "mqisIsNew": (_YES,) if state.is_new else (),
             "mqisFollowedSeqNumber": (number_value(state.followed),) if state.followed else (),
-            "mqisSyncSource": _names(state.first_source),
+            "mqisSyncSource": _encode_names(state.first_source),
             "mqisFormerSeqNumber": (number_value(state.had_before),) if state.had_before else (),
         }
         self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
@@ -139,7 +139,7 @@ class StateKeeper:
         """
         ceiling = self._ceilings.get(partition)
         if ceiling is None:
-            entry = self._entry(partition)
+            entry = self._read_entry(partition)
             raw = None if entry is None else entry.first(_CEILING)
             if raw is None:
                 return None
@@ -171,7 +171,7 @@ class StateKeeper:
         dn = self._places.neighbor(neighbor.machine_name, is_bsc=neighbor.is_bsc)
         milliseconds = round(neighbor.last_acked_time * _MILLISECONDS)
         values: Values = {
-            "mqisMachineName": _names(neighbor.machine_name),
+            "mqisMachineName": _encode_names(neighbor.machine_name),
             _ID: (bytes(neighbor.partition_id),),
             "mqisServerRole": (b"%d" % (Service.BSC if neighbor.is_bsc else Service.PSC),),
             "mqisAckedSeqNumber": (number_value(neighbor.acked),),
@@ -198,54 +198,54 @@ _NO_SUCH_OBJECT: Final = 32
 _YES: Final = BOOLEAN.dump(True)
 
 
-def _names(name: str) -> tuple[bytes, ...]:
+def _encode_names(name: str) -> tuple[bytes, ...]:
     return (kept_name(name).encode(),) if name else ()
 
 
-def _name(entry: Entry, name: str) -> str:
+def _decode_name(entry: Entry, name: str) -> str:
     return name_kept((entry.first(name) or b"").decode())
 
 
-def _number(entry: Entry, name: str) -> SequenceNumber:
+def _decode_number(entry: Entry, name: str) -> SequenceNumber:
     raw = entry.first(name)
     return MIN if raw is None else number_of(raw)
 
 
-def _guid(entry: Entry, name: str) -> Guid:
+def _decode_guid(entry: Entry, name: str) -> Guid:
     raw = entry.first(name) or b""
     if len(raw) != GUID_BYTES:
         raise MappingError(f"{entry.dn}: {name} is no GUID: {raw!r}")
     return Guid(raw)
 
 
-def _partition(entry: Entry) -> DirectoryPartition:
+def _decode_partition(entry: Entry) -> DirectoryPartition:
     try:
         return DirectoryPartition(
-            partition_id=_guid(entry, _ID),
-            authority_name=_name(entry, "mqisAuthorityName"),
+            partition_id=_decode_guid(entry, _ID),
+            authority_name=_decode_name(entry, "mqisAuthorityName"),
             owned=entry.first("mqisOwned") == _YES,
-            last=_number(entry, "mqisLastSeqNumber"),
-            purged=_number(entry, "mqisPurgedSeqNumber"),
-            allowed_purge=_number(entry, "mqisAllowedPurgeSeqNumber"),
+            last=_decode_number(entry, "mqisLastSeqNumber"),
+            purged=_decode_number(entry, "mqisPurgedSeqNumber"),
+            allowed_purge=_decode_number(entry, "mqisAllowedPurgeSeqNumber"),
             purge_state=PurgeState(int(entry.first(_SAVED) or b"0")),
-            predecessor=_name(entry, "mqisPredecessor"),
+            predecessor=_decode_name(entry, "mqisPredecessor"),
             is_new=entry.first("mqisIsNew") == _YES,
-            followed=_number(entry, "mqisFollowedSeqNumber"),
-            first_source=_name(entry, "mqisSyncSource"),
-            had_before=_number(entry, "mqisFormerSeqNumber"),
+            followed=_decode_number(entry, "mqisFollowedSeqNumber"),
+            first_source=_decode_name(entry, "mqisSyncSource"),
+            had_before=_decode_number(entry, "mqisFormerSeqNumber"),
         )
     except ValueError as error:
         raise MappingError(f"{entry.dn} holds no state of a partition: {error}") from None
 
 
-def _neighbor(entry: Entry) -> DirectoryNeighbor:
+def _decode_neighbor(entry: Entry) -> DirectoryNeighbor:
     try:
         return DirectoryNeighbor(
-            partition_id=_guid(entry, _ID),
-            machine_name=_name(entry, "mqisMachineName"),
+            partition_id=_decode_guid(entry, _ID),
+            machine_name=_decode_name(entry, "mqisMachineName"),
             is_bsc=int(entry.first("mqisServerRole") or b"0") == Service.BSC,
-            acked=_number(entry, "mqisAckedSeqNumber"),
-            acked_pec=_number(entry, "mqisAckedPecSeqNumber"),
+            acked=_decode_number(entry, "mqisAckedSeqNumber"),
+            acked_pec=_decode_number(entry, "mqisAckedPecSeqNumber"),
             last_acked_time=int(entry.first("mqisLastAckedTime") or b"0") / _MILLISECONDS,
         )
     except ValueError as error:

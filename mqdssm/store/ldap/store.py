@@ -200,7 +200,7 @@ class LdapStore(Closeable):
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
-        highest, doubtful = self._highest(partition)
+        highest, doubtful = self._find_highest(partition)
         saved = self._state.partition(partition)
         lowest = MIN if saved is None else saved.last
         owned = saved is not None and saved.owned
@@ -233,7 +233,7 @@ class LdapStore(Closeable):
                 log.error("the places of machines and their settings could not all be looked at: %s", error)  # noqa: TRY400
         self._is_complete = True
 
-    def _highest(self, partition: Guid) -> tuple[SequenceNumber, SequenceNumber]:
+    def _find_highest(self, partition: Guid) -> tuple[SequenceNumber, SequenceNumber]:
         return self._ranges.highest(partition, self._state.ceiling(partition))
 
     def _finish(self, partition: Guid, after: SequenceNumber) -> int:
@@ -253,7 +253,7 @@ class LdapStore(Closeable):
             again: list[PlannedChange] = []
             for tombstone in some:
                 if tombstone.identifier is not None and tombstone.numbers is not None:
-                    again.append(_deletion(len(again), tombstone.identifier, tombstone.numbers))
+                    again.append(_plan_deletion(len(again), tombstone.identifier, tombstone.numbers))
             _, failed, _ = self._applier.apply(again)
             status = failed or status
         return status
@@ -287,7 +287,7 @@ class LdapStore(Closeable):
     def _expect(self, partition: Guid, number: SequenceNumber) -> None:
         """Raise the ceiling before a number is written."""
         ceiling = self._state.ceiling(partition)
-        highest = max(self._highest(partition)) if ceiling is None else MIN
+        highest = max(self._find_highest(partition)) if ceiling is None else MIN
         self._state.raise_ceiling(partition, number, highest)
 
     # -- changes of the authority
@@ -338,7 +338,7 @@ class LdapStore(Closeable):
             objects=tuple(
                 read_of(entry)
                 for entry in entries
-                if not operation.service or _serves(entry, operation.service)
+                if not operation.service or _has_service(entry, operation.service)
             )
         )
 
@@ -357,13 +357,13 @@ class LdapStore(Closeable):
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
         saved = self._state.partition(operation.partition_id)
-        last = min(operation.up_to, self._bound(operation.partition_id, operation.up_to))
+        last = min(operation.up_to, self._bound_search(operation.partition_id, operation.up_to))
         result = self._ranges.changes(replace(operation, up_to=last), MIN if saved is None else saved.purged)
         if result.reached == last:
             return ops.ChangesFound(changes=result.changes, reached=operation.up_to)
         return result
 
-    def _bound(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
+    def _bound_search(self, partition: Guid, up_to: SequenceNumber) -> SequenceNumber:
         """Return a limit above which no number exists.
 
         With it, a request up to MAX does not search there.
@@ -450,7 +450,7 @@ def _check(session: Session) -> None:
         )
 
 
-def _serves(stored_entry: StoredEntry, service: int) -> bool:
+def _has_service(stored_entry: StoredEntry, service: int) -> bool:
     value = values_of(stored_entry, ObjectType.MACHINE, (Propid.QM_SERVICE,)).get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 
@@ -492,7 +492,7 @@ def _subject_of(change: DirectoryChange) -> ChangeSubject | Hresult:
     return ChangeSubject(object_type, identifier, None, whole)
 
 
-def _deletion(row: int, identifier: Guid, numbers: Numbering) -> PlannedChange:
+def _plan_deletion(row: int, identifier: Guid, numbers: Numbering) -> PlannedChange:
     """Return the deletion that left a tombstone."""
     concern = ChangeSubject(ObjectType.DELETED_OBJECT, identifier, None, {})
     return PlannedChange(row=row, command=Command.DELETE, concern=concern, numbers=numbers)

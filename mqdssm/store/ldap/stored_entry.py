@@ -68,9 +68,9 @@ class StoredEntry:
         set_field = object.__setattr__
         set_field(self, "type", _type_of(self.entry.get(OBJECT_CLASS, ())))
         set_field(self, "numbers", numbering_of(self.entry))
-        set_field(self, "identifier", self._identity())
+        set_field(self, "identifier", self._find_identity())
 
-    def _identity(self) -> Guid | None:
+    def _find_identity(self) -> Guid | None:
         twin = self.entry.get(TWIN, ())
         if twin:
             return Guid(twin[0])

@@ -217,14 +217,14 @@ class ViewReader:
         named = (concern.identifier for concern in concerns if concern.identifier is not None)
         for stored_entry in self._reader.holding((*named, *refers)):
             view.put(stored_entry)
-        self._numbers(view, numbers)
-        self._paths(view, concerns)
-        self._accounts(view, concerns)
-        self._computers(view, concerns)
+        self._read_numbers(view, numbers)
+        self._read_paths(view, concerns)
+        self._read_accounts(view, concerns)
+        self._read_computers(view, concerns)
         self._read_ancestors(view, concerns)
         return view
 
-    def _numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
+    def _read_numbers(self, view: DirectoryView, numbers: Iterable[SequenceNumber]) -> None:
         """Read the objects and tombstones with some numbers of the partition."""
         terms = (
             And((Equal(BUCKET, bucket_of(view.partition, number)), Equal(NUMBER, number_value(number))))
@@ -237,7 +237,7 @@ class ViewReader:
             ):
                 view.put(stored_entry)
 
-    def _paths(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
+    def _read_paths(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         """Read the objects that changes name only by their path names."""
         for concern in concerns:
             if concern.identifier is None and concern.path_name is not None:
@@ -245,7 +245,7 @@ class ViewReader:
                     if stored_entry.identifier not in view.objects:
                         view.put(stored_entry)
 
-    def _accounts(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
+    def _read_accounts(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         sids = {
             bytes(sid): None
             for concern in concerns
@@ -256,7 +256,7 @@ class ViewReader:
             stored_entry = stored_entry_of(entry)
             view.accounts.setdefault(stored_entry.entry["objectSid"][0], stored_entry)
 
-    def _computers(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
+    def _read_computers(self, view: DirectoryView, concerns: Sequence[ChangeSubject]) -> None:
         paths = {
             name.casefold(): name
             for concern in concerns
@@ -268,7 +268,7 @@ class ViewReader:
         terms: dict[str, LdapFilter] = {key: Equal("cn", name.encode()) for key, name in paths.items()}
         of_class = self._reader.session.profile.class_filter(COMPUTER)
         usual = {normalize(str(names.computer_dn(self._places.root, name))) for name in paths.values()}
-        for key, entry in self._asked(terms, _name_of, of_class):
+        for key, entry in self._find_by_names(terms, _name_of, of_class):
             dn = entry.name
             if view.computers.get(key) is None or dn.normalized in usual:
                 view.computers[key] = dn
@@ -276,19 +276,19 @@ class ViewReader:
             key: names.computer_dn(self._places.root, paths[key]) for key in paths.keys() - view.computers
         }
         view.computers |= dict.fromkeys(missing)
-        self._holders(view, missing)
+        self._read_holders(view, missing)
 
-    def _holders(self, view: DirectoryView, missing: Mapping[str, DN]) -> None:
+    def _read_holders(self, view: DirectoryView, missing: Mapping[str, DN]) -> None:
         """Use an entry of another class at a missing computer's DN (decision R82).
 
         The machine is stored below it.
         """
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
-        for key, entry in self._asked(terms, _name_of, attributes=("1.1",)):
+        for key, entry in self._find_by_names(terms, _name_of, attributes=("1.1",)):
             view.computers[key] = entry.name
 
-    def _asked(
+    def _find_by_names(
         self,
         filters: Mapping[str, LdapFilter],
         key_of: Callable[[DN], str],
@@ -325,7 +325,7 @@ class ViewReader:
             targets |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
         dn_filter = self._reader.session.profile.dn_filter
         terms = {key: dn_filter(dn) for key, dn in targets.items()}
-        for key, entry in self._asked(terms, attrgetter("normalized")):
+        for key, entry in self._find_by_names(terms, attrgetter("normalized")):
             stored_entry = stored_entry_of(entry)
             view.put(stored_entry)
             view.at[key] = stored_entry
