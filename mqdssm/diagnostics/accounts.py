@@ -128,7 +128,7 @@ class AccountDirectory:
             hint = "; ".join(entry.dn for entry in entries[:5])
             problem = "several accounts have this name" if entries else "there is no such account with a SID"
             raise ObjectNotFound(problem, dn=text, hint=hint)
-        account = _account(entries[0])
+        account = _make_account(entries[0])
         if account is None:
             raise ObjectNotFound("this account has no SID: no entry can name it", dn=entries[0].dn)
         return account
@@ -151,7 +151,9 @@ class AccountDirectory:
             for entry in self._session.find(self._session.naming.root, any_of(*candidates), _ATTRIBUTES)
             if entry.first("objectSid") is not None
         ]
-        exact = [entry for entry in entries if _text(entry, "sAMAccountName").casefold() == name.casefold()]
+        exact = [
+            entry for entry in entries if _decode_text(entry, "sAMAccountName").casefold() == name.casefold()
+        ]
         yield from exact or entries
 
     def _check_domain(self, name: str, text: str) -> None:
@@ -166,7 +168,7 @@ class AccountDirectory:
             return
         of_name = all_of(Equal("objectClass", b"crossRef"), Equal("nETBIOSName", name.encode()))
         for entry in self._session.find(self._session.naming.configuration, of_name, ["nCName"]):
-            if normalize(_text(entry, "nCName")) == own.normalized:
+            if normalize(_decode_text(entry, "nCName")) == own.normalized:
                 return
         raise ObjectNotFound(
             f"{name} is not the domain of this directory, {'.'.join(labels)}",
@@ -180,7 +182,7 @@ class AccountDirectory:
             return Account(sid, well_known, "well-known")
         foreign_dn = ""
         for entry in self._search_sid(sid):
-            account = _account(entry)
+            account = _make_account(entry)
             if account is not None and account.kind != "foreign":
                 return replace(account, name=well_known or account.name)
             foreign_dn = entry.dn
@@ -204,9 +206,9 @@ class AccountDirectory:
         names: dict[Sid, str] = {}
         search_filter = Equal("objectClass", b"trustedDomain")
         for entry in self._session.find(self._session.naming.root, search_filter, _DOMAIN_ATTRIBUTES):
-            sid = _sid(entry.first("securityIdentifier"))
+            sid = _parse_sid(entry.first("securityIdentifier"))
             if sid is not None:
-                names[sid] = _text(entry, "flatName") or _text(entry, "trustPartner")
+                names[sid] = _decode_text(entry, "flatName") or _decode_text(entry, "trustPartner")
         return names
 
     # -- members of groups
@@ -225,7 +227,7 @@ class AccountDirectory:
         seen = {group.sid}
         while waiting:
             current, path = waiting.pop(0)
-            for account in self._direct_members(current):
+            for account in self._list_direct_members(current):
                 if account.sid in seen:
                     continue
                 seen.add(account.sid)
@@ -236,7 +238,7 @@ class AccountDirectory:
                     waiting.append((account, (account, *path)))
         return list(memberships.values())
 
-    def _direct_members(self, group: Account) -> list[Account]:
+    def _list_direct_members(self, group: Account) -> list[Account]:
         if not group.dn:
             return []
         key = normalize(group.dn)
@@ -251,28 +253,28 @@ class AccountDirectory:
             return
         if len(names) > self._members_max:
             raise TooMany(f"more than {self._members_max} members")
-        for entry in self._entries(group.dn, names):
-            account = _account(entry)
+        for entry in self._read_entries(group.dn, names):
+            account = _make_account(entry)
             if account is not None:
                 yield self.by_sid(account.sid) if account.kind == "foreign" else account
-        for count, entry in enumerate(self._primary_members(group)):
+        for count, entry in enumerate(self._find_primary_members(group)):
             if count >= self._members_max:
                 raise TooMany(f"more than {self._members_max} members")
-            account = _account(entry)
+            account = _make_account(entry)
             if account is not None:
                 yield account
 
-    def _primary_members(self, group: Account) -> Iterator[Entry]:
+    def _find_primary_members(self, group: Account) -> Iterator[Entry]:
         """Yield the accounts with a primary group, which `member` does not have."""
         if group.sid.domain is None:
             return
         search_filter = Equal("primaryGroupID", str(group.sid.rid).encode())
         for entry in self._session.find(self._session.naming.root, search_filter, _ATTRIBUTES):
-            sid = _sid(entry.first("objectSid"))
+            sid = _parse_sid(entry.first("objectSid"))
             if sid is not None and sid.domain == group.sid.domain:
                 yield entry
 
-    def _entries(self, group: str, names: Iterable[bytes]) -> Iterator[Entry]:
+    def _read_entries(self, group: str, names: Iterable[bytes]) -> Iterator[Entry]:
         """Yield the members of a group, in one search if possible (decision M76).
 
         Members that were deleted, or that the server does not have, are left out.
@@ -306,7 +308,7 @@ class AccountDirectory:
         while waiting:
             level = waiting[:_BATCH]
             del waiting[:_BATCH]
-            for group, member in self._groups_above(level):
+            for group, member in self._find_groups_above(level):
                 if group.kind == "group" and group.sid not in memberships and group.sid != account.sid:
                     path = (*member.path, group)
                     memberships[group.sid] = Membership(group, path)
@@ -315,16 +317,16 @@ class AccountDirectory:
                         raise TooMany(f"more than {GROUPS_MAX} groups")
         return list(memberships.values())
 
-    def _groups_above(self, members: Iterable[Membership]) -> Iterator[tuple[Account, Membership]]:
+    def _find_groups_above(self, members: Iterable[Membership]) -> Iterator[tuple[Account, Membership]]:
         """Yield the groups that some accounts are direct members of."""
         by_name = {
-            normalize(name): member for member in members for name in self._member_names(member.account)
+            normalize(name): member for member in members for name in self._list_member_names(member.account)
         }
         if by_name:
             search_filter = any_of(*(Equal("member", name.encode()) for name in by_name))
             columns = (*_ATTRIBUTES, "member")
             for entry in self._session.find(self._session.naming.root, search_filter, columns):
-                group = _account(entry)
+                group = _make_account(entry)
                 if group is None:
                     continue
                 for name in entry.all("member"):
@@ -337,7 +339,7 @@ class AccountDirectory:
             if group_id is not None and domain is not None:
                 yield self.by_sid(Sid(f"{domain}-{group_id}")), member
 
-    def _member_names(self, account: Account) -> list[str]:
+    def _list_member_names(self, account: Account) -> list[str]:
         """Return the DNs under which groups name an account.
 
         The DN of its foreignSecurityPrincipal is one of them.
@@ -351,30 +353,30 @@ class AccountDirectory:
         return [*([account.dn] if account.dn else []), *foreign]
 
 
-def _account(entry: Entry) -> Account | None:
+def _make_account(entry: Entry) -> Account | None:
     """Return the account of an entry; None if it has no SID."""
-    sid = _sid(entry.first("objectSid"))
+    sid = _parse_sid(entry.first("objectSid"))
     if sid is None:
         return None
     classes = {value.decode("utf-8", "replace").casefold() for value in entry.all("objectClass")}
     kinds = {"foreignsecurityprincipal": "foreign", "group": "group", "computer": "computer"}
     kind = next((kind for ldap_class, kind in kinds.items() if ldap_class in classes), "user")
-    group_type = _text(entry, "groupType")
+    group_type = _decode_text(entry, "groupType")
     if kind == "group" and _NUMBER.fullmatch(group_type) and not int(group_type) & _SECURITY_ENABLED:
         kind = "distribution group"
-    name = _text(entry, "sAMAccountName") or _text(entry, "cn") or sid.text
-    primary = _text(entry, "primaryGroupID")
+    name = _decode_text(entry, "sAMAccountName") or _decode_text(entry, "cn") or sid.text
+    primary = _decode_text(entry, "primaryGroupID")
     return Account(sid, name, kind, entry.dn, int(primary) if primary.isdecimal() else None)
 
 
-def _sid(image: bytes | None) -> Sid | None:
+def _parse_sid(image: bytes | None) -> Sid | None:
     try:
         return None if image is None else Sid.from_bytes(image)
     except DecodeError:
         return None
 
 
-def _text(entry: Entry, name: str) -> str:
+def _decode_text(entry: Entry, name: str) -> str:
     return (entry.first(name) or b"").decode("utf-8", "replace")
 
 

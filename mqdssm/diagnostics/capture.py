@@ -164,7 +164,7 @@ class Capture:
         try:
             reader = (dpkt.pcapng if start == _PCAPNG_MAGIC else dpkt.pcap).Reader(_BoundedFile(file, start))
             link_type = reader.datalink()
-            parse = _frame_parser(dpkt, link_type)
+            parse = _choose_frame_parser(dpkt, link_type)
             for time, frame in reader:
                 try:
                     segment = _segment_of(dpkt, float(time), parse(frame))
@@ -237,7 +237,7 @@ class _BoundedFile:
         return start + self._file.read(size - len(start))
 
 
-def _frame_parser(dpkt: Any, link_type: int) -> Any:
+def _choose_frame_parser(dpkt: Any, link_type: int) -> Any:
     """Return the function that parses a frame.
 
     Raises:

@@ -88,7 +88,7 @@ def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Chec
             words = "no TLS: everybody on the way can read and change what goes by"
             yield warning(name, words, "take --tls none out: StartTLS is what ldap:// means here")
         return
-    with _secured(options, endpoint) as channel:
+    with _open_secured(options, endpoint) as channel:
         peer_certificate = channel.getpeercert() or {}
         version, cipher = channel.version(), (channel.cipher() or ("?",))[0]
     until = str(peer_certificate.get("notAfter", ""))
@@ -101,7 +101,7 @@ def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Chec
 
 
 @contextlib.contextmanager
-def _secured(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[ssl.SSLSocket]:
+def _open_secured(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[ssl.SSLSocket]:
     """Open a TLS connection to a server without logging in."""
     address = (endpoint.host or "", endpoint.port)
     with socket.create_connection(address, timeout=OPERATION_LIMIT_S) as raw:

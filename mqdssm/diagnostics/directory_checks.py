@@ -77,20 +77,20 @@ def tree(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     missing = [str(dn) for dn in needed if not _exists(session, str(dn))]
     if missing:
         words = f"missing, or not shown to this user: {'; '.join(missing)}"
-        yield warning(name, words, _tree_hint(session))
+        yield warning(name, words, _format_tree_hint(session))
     else:
         yield ok(name, "Computers, Users, Sites and Services are there")
-    yield from _enterprise(session)
+    yield from _check_enterprise(session)
 
 
-def _enterprise(session: Session) -> Iterator[CheckFinding]:
+def _check_enterprise(session: Session) -> Iterator[CheckFinding]:
     naming, facts, name = session.naming, session.profile.facts, "enterprise"
     dn = places.enterprise_dn(naming.forest, naming.configuration)
     try:
         entry = session.get(dn, ["objectGUID", "nTSecurityDescriptor"])
     except ObjectNotFound:
         words = f"{dn} is missing: this is no MSMQ directory, or this user may not see it"
-        yield problem(name, words, f"is it the right server? {_tree_hint(session)}")
+        yield problem(name, words, f"is it the right server? {_format_tree_hint(session)}")
         return
     if entry.first("objectGUID") is None:
         words = f"{dn} has no objectGUID that this user may read"
@@ -102,7 +102,7 @@ def _enterprise(session: Session) -> Iterator[CheckFinding]:
         yield ok(name, f"{dn} is there")
 
 
-def _tree_hint(session: Session) -> str:
+def _format_tree_hint(session: Session) -> str:
     return session.profile.facts.tree_hint.replace("{root}", str(session.naming.forest))
 
 

@@ -77,12 +77,12 @@ class RightsChecker:
         seen: set[str] = set()
         for need in needs:
             if not need.either:
-                yield self._verdict((need,))
+                yield self._judge_needs((need,))
             elif need.either not in seen:
                 seen.add(need.either)
-                yield self._verdict(tuple(other for other in needs if other.either == need.either))
+                yield self._judge_needs(tuple(other for other in needs if other.either == need.either))
 
-    def _verdict(self, needs: tuple[Need, ...]) -> Verdict:
+    def _judge_needs(self, needs: tuple[Need, ...]) -> Verdict:
         words, looked_at, unseen, unknown = [], [], [], False
         for need in needs:
             dn = self._samples.of_class(need.holder)
@@ -90,7 +90,7 @@ class RightsChecker:
                 unseen.append(need.holder)
                 continue
             looked_at.append(dn)
-            missing = self._missing(need, dn)
+            missing = self._find_missing(need, dn)
             if missing == "":
                 return Verdict(needs, "", (dn,))
             unknown |= missing is None
@@ -99,45 +99,47 @@ class RightsChecker:
             return Verdict(needs, None, tuple(looked_at), tuple(unseen))
         return Verdict(needs, ", or ".join(words), tuple(looked_at))
 
-    def _missing(self, need: Need, dn: DN) -> str | None:
+    def _find_missing(self, need: Need, dn: DN) -> str | None:
         """Return the right of a row if it is missing on an object.
 
         Returns an empty text if it is granted, None if that is unknown.
         """
-        entry = self._entry(dn)
+        entry = self._read_entry(dn)
         if entry is None:  # hidden
             return rights.READ.name
         if need.right == rights.CREATE_CHILD:
-            is_allowed = need.object_class.lower() in _words(entry, CHILDREN)
+            is_allowed = need.object_class.lower() in _decode_words(entry, CHILDREN)
             return "" if is_allowed else f"{need.right.name} for {need.object_class}"
         if need.right == rights.WRITE_DAC:
             return "" if int(entry.first(PARTS) or b"0") & _DACL else need.right.name
         if need.right == rights.WRITE:
-            allowed = _words(entry, ATTRIBUTES)
-            return _incomplete(need, [a for a in written_by(need) if a.lower() not in allowed])
+            allowed = _decode_words(entry, ATTRIBUTES)
+            return _describe_incomplete(need, [a for a in written_by(need) if a.lower() not in allowed])
         descriptor = descriptor_of(entry)
         if need.right == rights.READ:
-            return self._missing_to_read(need, entry, descriptor)
+            return self._find_missing_to_read(need, entry, descriptor)
         if descriptor is None:
             return None
         kinds = {need.object_type} if need.object_type else set[UUID]()
-        granted = self._grants(entry, descriptor, need.right.decides, kinds)
+        granted = self._is_right_granted(entry, descriptor, need.right.decides, kinds)
         for_class = f" for {need.object_class}" if need.object_class else ""
         return "" if granted else f"{need.right.name}{for_class}"
 
-    def _missing_to_read(self, need: Need, entry: Entry, descriptor: SecurityDescriptor | None) -> str | None:
+    def _find_missing_to_read(
+        self, need: Need, entry: Entry, descriptor: SecurityDescriptor | None
+    ) -> str | None:
         if descriptor is None:
             return f"{need.right.name} (its descriptor is not shown)"
         absent = [
             name
             for name in read_by(need)
-            if not self._grants(
+            if not self._is_right_granted(
                 entry, descriptor, need.right.decides, self._property_guids.get(name.lower(), ())
             )
         ]
-        return _incomplete(need, absent)
+        return _describe_incomplete(need, absent)
 
-    def _grants(
+    def _is_right_granted(
         self, entry: Entry, descriptor: SecurityDescriptor, right: int, kinds: Collection[UUID]
     ) -> bool:
 
@@ -156,10 +158,10 @@ class RightsChecker:
 
     def descriptor_at(self, dn: DN) -> SecurityDescriptor | None:
         """Return the descriptor of an object; None if it is not readable."""
-        entry = self._entry(dn)
+        entry = self._read_entry(dn)
         return None if entry is None else descriptor_of(entry)
 
-    def _entry(self, dn: DN) -> Entry | None:
+    def _read_entry(self, dn: DN) -> Entry | None:
         if dn not in self._entries:
             attributes = [CHILDREN, ATTRIBUTES, PARTS, _DESCRIPTOR, "objectSid"]
             try:
@@ -224,11 +226,11 @@ def written_by(need: Need) -> tuple[str, ...]:
     return tuple(name for name in names if name != _DESCRIPTOR)
 
 
-def _words(entry: Entry, attribute: str) -> set[str]:
+def _decode_words(entry: Entry, attribute: str) -> set[str]:
     return {value.decode().lower() for value in entry.all(attribute)}
 
 
-def _incomplete(need: Need, absent: list[str]) -> str:
+def _describe_incomplete(need: Need, absent: list[str]) -> str:
     if not absent:
         return ""
     examples = ", ".join(absent[:_NAMES_SHOWN_MAX])
@@ -248,18 +250,18 @@ def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         for event, verdicts in judged.items():
             lacking = [verdict for verdict in verdicts if verdict.missing]
             if lacking:
-                yield warning(NAME, f"{element}: {_lacking(event, verdicts, lacking)}", ADVICE)
+                yield warning(NAME, f"{element}: {_describe_lacking(event, verdicts, lacking)}", ADVICE)
         fine = {event: verdicts for event, verdicts in judged.items() if not _is_lacking(verdicts)}
         if any(fine.values()):
             yield ok(NAME, f"{element}: {'; '.join(_describe_events(fine))}")
-    yield _identifiers(session, judge)
+    yield _check_identifiers(session, judge)
 
 
 def _is_lacking(verdicts: list[Verdict]) -> bool:
     return any(verdict.missing for verdict in verdicts)
 
 
-def _lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict]) -> str:
+def _describe_lacking(event: rights.Event, verdicts: list[Verdict], lacking: list[Verdict]) -> str:
     """Describe one event for which rights are missing."""
     conditions = dict.fromkeys(verdict.needs[0].condition for verdict in lacking)
     parts = []
@@ -297,7 +299,7 @@ def _describe_events(judged: Mapping[rights.Event, list[Verdict]]) -> Iterator[s
         yield f"{why} to be seen: cannot tell of {', '.join(subjects)}"
 
 
-def _identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
+def _check_identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
     """Check that new objects can be added with their GUID.
 
     See [MS-ADTS] 3.1.1.5.2.2 and decision M37.

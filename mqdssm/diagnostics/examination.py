@@ -60,12 +60,12 @@ class Examination:
     def findings(self) -> Iterator[CheckFinding]:
         """Run the checks and yield each finding at once."""
         options = self._options
-        yield from self._limited(
+        yield from self._run_limited(
             "settings", lambda: connection_checks.settings(options, self._sources, self._password_file)
         )
         reached: list[Endpoint] = []
         for endpoint in options.endpoints:
-            findings = list(self._server(endpoint))
+            findings = list(self._examine_server(endpoint))
             yield from findings
             if findings[0].state is not CheckState.PROBLEM:
                 reached.append(endpoint)
@@ -73,31 +73,31 @@ class Examination:
             yield connection_checks.nobody_home(len(options.endpoints))
             return
         self.connected = True
-        yield from self._directory(replace(options, endpoints=tuple(reached)))
+        yield from self._examine_directory(replace(options, endpoints=tuple(reached)))
 
-    def _directory(self, options: ConnectionOptions) -> Iterator[CheckFinding]:
+    def _examine_directory(self, options: ConnectionOptions) -> Iterator[CheckFinding]:
         session = Session(options)
         try:
             # an unknown kind of server is a finding of the first check; without it there are no others
-            findings = list(self._limited("profile", lambda: _try_to_connect(session)))
+            findings = list(self._run_limited("profile", lambda: _try_to_connect(session)))
             yield from findings
             if findings:
                 return
             checked = CheckedDirectory(options, session, options.endpoints, self._at)
             for name, check in CHECKS:
-                yield from self._limited(name, lambda check=check: check(checked))  # type: ignore[misc]  # bound at once
+                yield from self._run_limited(name, lambda check=check: check(checked))  # type: ignore[misc]  # bound at once
         finally:
             session.close()
 
-    def _server(self, endpoint: Endpoint) -> Iterator[CheckFinding]:
+    def _examine_server(self, endpoint: Endpoint) -> Iterator[CheckFinding]:
         name, options = f"connection {endpoint.url}", self._options
-        findings = list(self._limited(name, lambda: connection_checks.connection(options, endpoint)))
+        findings = list(self._run_limited(name, lambda: connection_checks.connection(options, endpoint)))
         yield from findings
         if findings[0].state is not CheckState.PROBLEM:
             name = f"certificate {endpoint.url}"
-            yield from self._limited(name, lambda: connection_checks.certificate(options, endpoint))
+            yield from self._run_limited(name, lambda: connection_checks.certificate(options, endpoint))
 
-    def _limited(self, name: str, check: Callable[[], Iterable[CheckFinding]]) -> Iterator[CheckFinding]:
+    def _run_limited(self, name: str, check: Callable[[], Iterable[CheckFinding]]) -> Iterator[CheckFinding]:
         return limited(name, check, self._describe)
 
 

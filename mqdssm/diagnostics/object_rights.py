@@ -131,7 +131,7 @@ class AccessReader:
             ObjectNotFound: there is no such object.
             DirectoryError: the directory cannot be read.
         """
-        return self._access(ldap_class, self._session.get(dn, _COLUMNS))
+        return self._build_access(ldap_class, self._session.get(dn, _COLUMNS))
 
     def read_all(self, ldap_class: str) -> Iterator[ObjectAccess]:
         """Read the access control of all objects of a class.
@@ -141,10 +141,10 @@ class AccessReader:
         """
         search_filter = self._session.profile.class_filter(ldap_class)
         for entry in self._session.find(self._session.naming.root, search_filter, _COLUMNS):
-            yield self._access(ldap_class, entry)
+            yield self._build_access(ldap_class, entry)
 
-    def _access(self, ldap_class: str, entry: Entry) -> ObjectAccess:
-        name = _object_name(ldap_class, entry)
+    def _build_access(self, ldap_class: str, entry: Entry) -> ObjectAccess:
+        name = _format_object_name(ldap_class, entry)
         image = entry.first(DESCRIPTOR)
         if image is None:
             return ObjectAccess(name, entry.dn, ldap_class, None, (), "its descriptor is missing or hidden")
@@ -159,11 +159,11 @@ class AccessReader:
             if len(self._entries) >= DESCRIPTORS_KEPT:
                 self._entries.clear()
             self._entries[key] = tuple(
-                own for ace in stored.dacl.aces for own in self._msmq_entries(ldap_class, ace)
+                own for ace in stored.dacl.aces for own in self._convert_entry(ldap_class, ace)
             )
         return ObjectAccess(name, entry.dn, ldap_class, stored.owner, self._entries[key])
 
-    def _msmq_entries(self, ldap_class: str, ace: Ace) -> Iterator[Ace]:
+    def _convert_entry(self, ldap_class: str, ace: Ace) -> Iterator[Ace]:
         """Yield the entries with MSMQ's masks for a stored entry (decision M121).
 
         An inherited entry counts as one of the object; its flag is kept for people. Entries that are only for
@@ -182,7 +182,7 @@ class AccessReader:
             yield replace(entry, flags=entry.flags | (ace.flags & AceFlags.INHERITED))
 
 
-def _object_name(ldap_class: str, entry: Entry) -> str:
+def _format_object_name(ldap_class: str, entry: Entry) -> str:
     name = entry.name
     if ldap_class != "mSMQQueue":
         return name.parent.name if len(name) > 1 else entry.dn
@@ -202,7 +202,7 @@ def find_object_rights(access: ObjectAccess, accounts: AccountDirectory) -> Obje
     Raises:
         DirectoryError: the directory cannot be read.
     """
-    named = _named_sids(access)
+    named = _collect_sids(access)
     paths: dict[Sid, dict[Sid, Membership]] = {}  # account -> SID of an entry -> membership
     account_of: dict[Sid, Account] = {}
     not_expanded: dict[str, str] = {}
@@ -233,7 +233,7 @@ def find_object_rights(access: ObjectAccess, accounts: AccountDirectory) -> Obje
     return ObjectRights(access, order, not_expanded)
 
 
-def _named_sids(access: ObjectAccess) -> list[Sid]:
+def _collect_sids(access: ObjectAccess) -> list[Sid]:
     """Return the SIDs of the entries and of the owner; without a DACL, everybody."""
     entries = access.entries
     if access.problem:

@@ -42,16 +42,16 @@ class Samples:
         self._at = at
         self._dn_by_class: dict[str, DN | None] = dict(chosen or {})
         self._finders: Mapping[str, Callable[[], DN | None]] = {
-            "mSMQQueue": self._queue,
-            "mSMQConfiguration": self._manager,
-            "computer": self._computer,
-            "mSMQSettings": self._settings,
-            "server": self._server,
-            "serversContainer": self._servers,
-            "site": self._site,
+            "mSMQQueue": self._find_queue,
+            "mSMQConfiguration": self._find_manager,
+            "computer": self._find_computer,
+            "mSMQSettings": self._find_settings,
+            "server": self._find_server,
+            "serversContainer": self._find_servers,
+            "site": self._find_site,
             "sitesContainer": lambda: session.naming.configuration.child("CN", "Sites"),
-            "mSMQEnterpriseSettings": self._enterprise,
-            "user": self._user,
+            "mSMQEnterpriseSettings": self._locate_enterprise,
+            "user": self._find_user,
         }
 
     def of_class(self, ldap_class: str) -> DN | None:
@@ -62,50 +62,50 @@ class Samples:
             DirectoryError: the directory cannot be searched.
         """
         if ldap_class not in self._dn_by_class:
-            find = self._finders.get(ldap_class, lambda: self._first(ldap_class))
+            find = self._finders.get(ldap_class, lambda: self._find_first(ldap_class))
             self._dn_by_class[ldap_class] = find()
         return self._dn_by_class[ldap_class]
 
     # -- one finder for each class
 
-    def _queue(self) -> DN | None:
+    def _find_queue(self) -> DN | None:
         if self._at is None:
-            return self._first("mSMQQueue")
+            return self._find_first("mSMQQueue")
         if QUEUE_SEPARATOR in self._at:
-            return self._wanted_queue(self._at)
+            return self._find_wanted_queue(self._at)
         manager = self.of_class("mSMQConfiguration")
-        return None if manager is None else self._first("mSMQQueue", manager)
+        return None if manager is None else self._find_first("mSMQQueue", manager)
 
-    def _wanted_queue(self, path: str) -> DN:
+    def _find_wanted_queue(self, path: str) -> DN:
         queue = Directory(self._session).read(
             Queue, Filter("Pathname", "==", path), attributes=["Identifier", "FullPath"]
         )
         return DN.parse(queue.full_path or "")
 
-    def _manager(self) -> DN | None:
+    def _find_manager(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
             computer = self.of_class("computer")
             return None if computer is None else self._find_existing(queue_manager_of(computer))
         queue = self.of_class("mSMQQueue")
-        return self._first("mSMQConfiguration") if queue is None else queue.parent
+        return self._find_first("mSMQConfiguration") if queue is None else queue.parent
 
-    def _computer(self) -> DN | None:
+    def _find_computer(self) -> DN | None:
         if self._at is not None and QUEUE_SEPARATOR not in self._at:
             return find_machine(Context(self._session), self._at).dn
         manager = self.of_class("mSMQConfiguration")
-        return self._first("computer") if manager is None else manager.parent
+        return self._find_first("computer") if manager is None else manager.parent
 
-    def _settings(self) -> DN | None:
+    def _find_settings(self) -> DN | None:
         computer = self.of_class("computer")
         if computer is None:
             return None
         for server in self._servers_of(computer):
-            dn = self._first("mSMQSettings", server)
+            dn = self._find_first("mSMQSettings", server)
             if dn is not None:
                 return dn
         return None
 
-    def _server(self) -> DN | None:
+    def _find_server(self) -> DN | None:
         settings, computer = self.of_class("mSMQSettings"), self.of_class("computer")
         if settings is not None:
             return settings.parent
@@ -118,29 +118,29 @@ class Samples:
         named = And((Equal("objectClass", b"server"), Equal("cn", computer.name.encode())))
         return self._find_dns(sites, named)
 
-    def _servers(self) -> DN | None:
+    def _find_servers(self) -> DN | None:
         site = self.of_class("site")
         return None if site is None else self._find_existing(site.child("CN", "Servers"))
 
-    def _site(self) -> DN | None:
+    def _find_site(self) -> DN | None:
         server = self.of_class("server")
-        return self._first("site") if server is None else server.parent.parent
+        return self._find_first("site") if server is None else server.parent.parent
 
-    def _enterprise(self) -> DN:
+    def _locate_enterprise(self) -> DN:
         naming = self._session.naming
         return enterprise_dn(naming.forest, naming.configuration)
 
-    def _user(self) -> DN | None:
+    def _find_user(self) -> DN | None:
         sid, users = self._session.bound_sid(), self._session.profile.class_filter("user")
         if sid is None:
-            return self._first("user")
+            return self._find_first("user")
         search_filter = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
         dns = self._find_dns(self._session.naming.default, search_filter)
-        return dns[0] if dns else self._first("user")
+        return dns[0] if dns else self._find_first("user")
 
     # -- the directory
 
-    def _first(self, ldap_class: str, base: DN | None = None) -> DN | None:
+    def _find_first(self, ldap_class: str, base: DN | None = None) -> DN | None:
         naming = self._session.naming
         if base is None and ldap_class in {"mSMQSiteLink", "site"}:
             base = search_base(ldap_class, naming.forest, naming.configuration)

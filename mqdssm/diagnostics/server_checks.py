@@ -81,7 +81,7 @@ def indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that look-ups by GUID are fast, since every event begins with one."""
     session, name = checked.session, "indexes"
     facts = session.profile.facts
-    seen = None if facts.index_place is None else _configured_indexes(session, *facts.index_place)
+    seen = None if facts.index_place is None else _read_configured_indexes(session, *facts.index_place)
     if seen is not None and "objectguid" not in seen:
         yield problem(name, "objectGUID has no index", facts.index_hint)
         return
@@ -103,7 +103,7 @@ def _lookup_s(session: Session) -> float:
     return time.monotonic() - started
 
 
-def _configured_indexes(session: Session, place: str, attribute: str) -> set[str] | None:
+def _read_configured_indexes(session: Session, place: str, attribute: str) -> set[str] | None:
     """Return the indexed attributes in lower case.
 
     Returns None if the configuration is not readable.
@@ -124,7 +124,7 @@ def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     Nothing is checked if the server does not show its time.
     """
     session, name = checked.session, "clock"
-    server_time = _server_time(session)
+    server_time = _read_server_time(session)
     now = datetime.now(UTC)
     if server_time is not None:
         moment, source = server_time
@@ -136,7 +136,7 @@ def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         else:
             yield ok(name, text)
         return
-    last = _last_change(session)
+    last = _find_last_change(session)
     if last is not None and (last - now).total_seconds() > CLOCK_DIFFERENCE_MAX_S:
         words = f"the last change is of {last:%Y-%m-%dT%H:%M:%SZ}, which is in the future"
         yield warning(name, words, "set both clocks by NTP")
@@ -144,21 +144,21 @@ def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         yield ok(name, "the server does not tell its time; nothing in it is of the future")
 
 
-def _server_time(session: Session) -> tuple[datetime, str] | None:
+def _read_server_time(session: Session) -> tuple[datetime, str] | None:
     for dn, attribute in (("", "currentTime"), ("cn=Current,cn=Time,cn=Monitor", "monitorTimestamp")):
         try:
             value = session.get(dn, [attribute]).first(attribute)
         except DirectoryError:
             continue
-        moment = _time(value)
+        moment = _parse_time(value)
         if moment is not None:
             return moment, f"{attribute} of {dn or 'the root DSE'}"
     return None
 
 
-def _last_change(session: Session) -> datetime | None:
+def _find_last_change(session: Session) -> datetime | None:
     values = _change_numbers(session)
-    return max((moment for moment in map(_time, values) if moment is not None), default=None)
+    return max((moment for moment in map(_parse_time, values) if moment is not None), default=None)
 
 
 def _change_numbers(session: Session) -> list[bytes]:
@@ -171,7 +171,7 @@ def _change_numbers(session: Session) -> list[bytes]:
         return []
 
 
-def _time(value: bytes | None) -> datetime | None:
+def _parse_time(value: bytes | None) -> datetime | None:
     """Parse the time at the start of a GeneralizedTime or a change number.
 
     Returns None if it has no time.

@@ -146,7 +146,7 @@ class Channel:
         """
         begin = time.perf_counter()
         try:
-            self._transport.settimeout(_remaining_s(deadline))
+            self._transport.settimeout(_compute_remaining_s(deadline))
             self._transport.sendall(request)
         except OSError as error:
             self.broken = True
@@ -159,7 +159,7 @@ class Channel:
         self._observer.sent(self._outstanding, request, begin)
 
     @contextlib.contextmanager
-    def _receiving(self) -> Iterator[None]:
+    def _guard_receiving(self) -> Iterator[None]:
         """Mark the channel as broken if the block fails.
 
         Raises:
@@ -188,7 +188,7 @@ class Channel:
         """
         parts: list[tuple[bytes, list[MessageBounds]]] = []
         received = references = count = 0
-        with self._receiving():
+        with self._guard_receiving():
             while True:
                 data = self._receive_more(deadline)
                 received += len(data)
@@ -243,7 +243,7 @@ class Channel:
             ConnectionBroken: as `receive`; what came before it was returned by earlier calls.
         """
         results: dict[int, LdapResult] = {}
-        with self._receiving():
+        with self._guard_receiving():
             while not results:
                 buffer, messages = self._splitter.feed(self._receive_more(deadline))
                 for message in messages:
@@ -276,7 +276,7 @@ class Channel:
         Raises:
             ConnectionBroken: the connection ended.
         """
-        with self._receiving():
+        with self._guard_receiving():
             try:
                 data = self._receive_more(deadline)
             except ConnectionBroken as broken:
@@ -321,7 +321,7 @@ class Channel:
 
     def _receive_more(self, deadline: float) -> bytes:
         try:
-            self._transport.settimeout(_remaining_s(deadline))
+            self._transport.settimeout(_compute_remaining_s(deadline))
             data = self._transport.recv(RECEIVE_BYTES)
         except TimeoutError as error:
             raise ConnectionBroken(
@@ -377,7 +377,7 @@ class Channel:
         self._transport.close()
 
 
-def _remaining_s(deadline: float) -> float:
+def _compute_remaining_s(deadline: float) -> float:
     """Return the seconds until the deadline.
 
     TimeoutError is raised instead of returning 0.

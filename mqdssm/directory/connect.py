@@ -181,7 +181,7 @@ def _open(attempt: Attempt, address: str, observer: OperationObserver) -> Channe
     endpoint, deadline = attempt.endpoint, attempt.deadline
     tls = _VerifiedTls(attempt.context, endpoint.host or "", deadline)
     try:
-        connection = _ldap3_connection(attempt, address, tls)
+        connection = _make_ldap3_connection(attempt, address, tls)
     except LDAPException as error:  # an address that ldap3 does not take for one
         raise failures.make_not_connected(endpoint, error) from error
     try:
@@ -214,7 +214,7 @@ def _open(attempt: Attempt, address: str, observer: OperationObserver) -> Channe
         _close_abandoned_socket(connection)  # a socket that a channel has taken over is not ldap3's any more
 
 
-def _ldap3_connection(attempt: Attempt, address: str, tls: _VerifiedTls) -> ldap3.Connection:
+def _make_ldap3_connection(attempt: Attempt, address: str, tls: _VerifiedTls) -> ldap3.Connection:
     options, endpoint = attempt.options, attempt.endpoint
     external = endpoint.is_local_socket and options.user is None
     server = ldap3.Server(

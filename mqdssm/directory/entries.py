@@ -138,14 +138,14 @@ def parse_entry(buffer: bytes, start: int, end: int) -> tuple[bytes, list[tuple[
     """
     try:
         if buffer[start] != OCTET_STRING:
-            raise _wrong_tag("objectName", buffer, start)
+            raise _make_tag_error("objectName", buffer, start)
         size, name_start = read_length(buffer, start + 1, "objectName", _SECTION)
         name_end = name_start + size
         if size > NAME_BYTES_MAX or name_end >= end or buffer[name_end] != SEQUENCE:
             raise DecodeError(_SECTION, "attributes", name_end, "no list of attributes follows the name")
         size, position = read_length(buffer, name_end + 1, "attributes", _SECTION)
         if position + size != end:
-            raise _too_long("attributes", position)
+            raise _make_length_error("attributes", position)
         return buffer[name_start:name_end], _parse_attributes(buffer, position, end)
     except IndexError:
         raise DecodeError(_SECTION, "attributes", len(buffer), "the buffer ends") from None
@@ -162,22 +162,22 @@ def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[byte
     attributes: list[tuple[bytes, list[bytes]]] = []
     while position < end:
         if buffer[position] != SEQUENCE:
-            raise _wrong_tag("PartialAttribute", buffer, position)
+            raise _make_tag_error("PartialAttribute", buffer, position)
         size = buffer[position + 1]
         position += 2
         if size > 0x7F:
             size, position = read_length(buffer, position - 1, "PartialAttribute", _SECTION)
         attribute_end = position + size
         if attribute_end > end:
-            raise _too_long("PartialAttribute", position)
+            raise _make_length_error("PartialAttribute", position)
         if buffer[position] != OCTET_STRING:
-            raise _wrong_tag("type", buffer, position)
+            raise _make_tag_error("type", buffer, position)
         size = buffer[position + 1]
         position += 2
         if size > 0x7F:
             size, position = read_length(buffer, position - 1, "type", _SECTION)
             if size > NAME_BYTES_MAX:
-                raise _too_long("type", position)
+                raise _make_length_error("type", position)
         name_end = position + size
         if name_end >= attribute_end or buffer[name_end] != SET:
             raise DecodeError(_SECTION, "vals", name_end, "no set of values follows the type")
@@ -187,7 +187,7 @@ def _parse_attributes(buffer: bytes, position: int, end: int) -> list[tuple[byte
         if size > 0x7F:
             size, position = read_length(buffer, position - 1, "vals", _SECTION)
         if position + size != attribute_end:
-            raise _too_long("vals", position)
+            raise _make_length_error("vals", position)
         if 2 <= size < 0x82 and buffer[position + 1] == size - 2 and buffer[position] == OCTET_STRING:
             attributes.append((name, [buffer[position + 2 : attribute_end]]))  # one short value
         else:
@@ -208,14 +208,14 @@ def parse_values(buffer: bytes, position: int, end: int) -> list[bytes]:
     values: list[bytes] = []
     while position < end:
         if buffer[position] != OCTET_STRING:
-            raise _wrong_tag("value", buffer, position)
+            raise _make_tag_error("value", buffer, position)
         size = buffer[position + 1]
         position += 2
         if size > 0x7F:
             size, position = read_length(buffer, position - 1, "value", _SECTION)
         value_end = position + size
         if value_end > end:
-            raise _too_long("value", position)
+            raise _make_length_error("value", position)
         values.append(buffer[position:value_end])
         if len(values) > VALUES_MAX:
             raise DecodeError(_SECTION, "vals", position, f"more than {VALUES_MAX} values")
@@ -223,11 +223,11 @@ def parse_values(buffer: bytes, position: int, end: int) -> list[bytes]:
     return values
 
 
-def _wrong_tag(field: str, buffer: bytes, position: int) -> DecodeError:
+def _make_tag_error(field: str, buffer: bytes, position: int) -> DecodeError:
     return DecodeError(_SECTION, field, position, f"tag 0x{buffer[position]:02x}")
 
 
-def _too_long(field: str, position: int) -> DecodeError:
+def _make_length_error(field: str, position: int) -> DecodeError:
     return DecodeError(_SECTION, field, position, "its length does not fit the element around it")
 
 

@@ -215,10 +215,10 @@ def encode(search_filter: LdapFilter) -> bytes:
 def _encode(node: LdapFilter, depth: int) -> bytes:
     _check_depth(depth)
     if isinstance(node, Equal):  # most of all: ranges of numbers have dozens
-        return _assertion(_EQUAL_TAG, node.attribute, node.value)
+        return _encode_assertion(_EQUAL_TAG, node.attribute, node.value)
     match node:
         case GreaterOrEqual() | LessOrEqual() | Approx():
-            return _assertion(TAGS[type(node)], node.attribute, node.value)
+            return _encode_assertion(TAGS[type(node)], node.attribute, node.value)
         case Present(attribute):
             return tlv(PRESENT_TAG, attribute_description(attribute))
         case And(operands) | Or(operands):
@@ -233,12 +233,12 @@ def _encode(node: LdapFilter, depth: int) -> bytes:
             assert_never(node)
 
 
-def _assertion(tag: int, attribute: str, value: bytes) -> bytes:
-    return tlv(tag, _encoded_attribute(attribute) + tlv(OCTET_STRING, value))
+def _encode_assertion(tag: int, attribute: str, value: bytes) -> bytes:
+    return tlv(tag, _encode_attribute(attribute) + tlv(OCTET_STRING, value))
 
 
 @lru_cache(maxsize=4096)
-def _encoded_attribute(attribute: str) -> bytes:
+def _encode_attribute(attribute: str) -> bytes:
     return tlv(OCTET_STRING, attribute_description(attribute))
 
 
@@ -255,7 +255,7 @@ def _encode_substrings(node: Substrings) -> bytes:
 def _encode_extensible(node: Extensible) -> bytes:
     content = b""
     if node.rule is not None:
-        content += octet_string(_matching_rule(node.rule), RULE_TAG)
+        content += octet_string(_check_rule(node.rule), RULE_TAG)
     if node.attribute is not None:
         content += tlv(TYPE_TAG, attribute_description(node.attribute))
     content += tlv(VALUE_TAG, node.value)
@@ -264,7 +264,7 @@ def _encode_extensible(node: Extensible) -> bytes:
     return tlv(EXTENSIBLE_TAG, content)
 
 
-def _matching_rule(rule: str) -> str:
+def _check_rule(rule: str) -> str:
     if not _OID.fullmatch(rule):
         raise ValueError(f"{rule!r} is no matching rule: a name or a dotted number")
     return rule
@@ -284,23 +284,23 @@ def to_text(search_filter: LdapFilter) -> str:
     Raises:
         ValueError: as `encode`.
     """
-    return _text(search_filter, 1)
+    return _format_filter(search_filter, 1)
 
 
-def _text(node: LdapFilter, depth: int) -> str:
+def _format_filter(node: LdapFilter, depth: int) -> str:
     _check_depth(depth)
     match node:
         case And(operands) | Or(operands):
-            inner = "".join([_text(operand, depth + 1) for operand in operands])
+            inner = "".join([_format_filter(operand, depth + 1) for operand in operands])
             return f"({_SIGNS[type(node)]}{inner})"
         case Not(operand):
-            return f"(!{_text(operand, depth + 1)})"
+            return f"(!{_format_filter(operand, depth + 1)})"
         case Substrings() | Extensible():
             return _text_of_parts(node)
         case Present(attribute):
-            return f"({_name(attribute)}=*)"
+            return f"({_check_name(attribute)}=*)"
         case Equal() | GreaterOrEqual() | LessOrEqual() | Approx():
-            return f"({_name(node.attribute)}{_SIGNS[type(node)]}{escape(node.value)})"
+            return f"({_check_name(node.attribute)}{_SIGNS[type(node)]}{escape(node.value)})"
         case _:
             assert_never(node)
 
@@ -308,13 +308,13 @@ def _text(node: LdapFilter, depth: int) -> str:
 def _text_of_parts(node: Substrings | Extensible) -> str:
     if isinstance(node, Substrings):
         parts = "*".join([escape(node.initial or b""), *map(escape, node.any), escape(node.final or b"")])
-        return f"({_name(node.attribute)}={parts})"
-    name = "" if node.attribute is None else _name(node.attribute)
-    rule = "" if node.rule is None else f":{_matching_rule(node.rule)}"
+        return f"({_check_name(node.attribute)}={parts})"
+    name = "" if node.attribute is None else _check_name(node.attribute)
+    rule = "" if node.rule is None else f":{_check_rule(node.rule)}"
     return f"({name}{':dn' if node.dn_attributes else ''}{rule}:={escape(node.value)})"
 
 
-def _name(attribute: str) -> str:
+def _check_name(attribute: str) -> str:
     attribute_description(attribute)
     return attribute
 
@@ -367,11 +367,11 @@ def parse_text(text: str) -> LdapFilter:
         raise ValueError(f"a filter of {len(text)} characters, more than {FILTER_TEXT_CHARS_MAX}")
     node, position = _parse(text, 0, 1)
     if position != len(text):
-        raise _error(text, position, "the filter ends here, but the text does not")
+        raise _make_error(text, position, "the filter ends here, but the text does not")
     return node
 
 
-def _error(text: str, position: int, problem: str) -> ValueError:
+def _make_error(text: str, position: int, problem: str) -> ValueError:
     excerpt = text[max(position - 20, 0) : position + 20]
     return ValueError(f"no filter: at character {position} (near {excerpt!r}): {problem}")
 
@@ -379,7 +379,7 @@ def _error(text: str, position: int, problem: str) -> ValueError:
 def _parse(text: str, position: int, depth: int) -> tuple[LdapFilter, int]:
     _check_depth(depth)
     if not text.startswith("(", position):
-        raise _error(text, position, "'(' is missing")
+        raise _make_error(text, position, "'(' is missing")
     position += 1
     node: LdapFilter
     match text[position : position + 1]:
@@ -395,7 +395,7 @@ def _parse(text: str, position: int, depth: int) -> tuple[LdapFilter, int]:
         case _:
             node, position = _parse_item(text, position)
     if not text.startswith(")", position):
-        raise _error(text, position, "')' is missing")
+        raise _make_error(text, position, "')' is missing")
     return node, position + 1
 
 
@@ -417,10 +417,10 @@ def _parse_item(text: str, position: int) -> tuple[LdapFilter, int]:
     if match := _EXTENSIBLE_ITEM.match(text, position):
         name, dn, rule = match.group(1, 2, 3)
         if name is None and rule is None:
-            raise _error(text, position, "neither an attribute nor a matching rule")
+            raise _make_error(text, position, "neither an attribute nor a matching rule")
         value, end = _parse_value(text, match.end())
         return Extensible(name, rule, value, dn is not None), end
-    raise _error(text, position, "no attribute, or no comparison behind it")
+    raise _make_error(text, position, "no attribute, or no comparison behind it")
 
 
 def _parse_equality(text: str, position: int, attribute: str) -> tuple[LdapFilter, int]:
@@ -436,7 +436,7 @@ def _parse_equality(text: str, position: int, attribute: str) -> tuple[LdapFilte
         return Present(attribute), position
     initial, *middle, final = parts
     if not all(middle):
-        raise _error(text, start, "two asterisks without anything between")
+        raise _make_error(text, start, "two asterisks without anything between")
     return Substrings(attribute, initial or None, tuple(middle), final or None), position
 
 
@@ -444,6 +444,6 @@ def _parse_value(text: str, position: int) -> tuple[bytes, int]:
     match = _VALUE_TEXT.match(text, position)
     end = position if match is None else match.end()
     if text.startswith("\\", end):
-        raise _error(text, end, "a backslash is followed by two hex digits")
+        raise _make_error(text, end, "a backslash is followed by two hex digits")
     octets = text[position:end].encode()
     return _HEX_PAIR.sub(lambda pair: bytes((int(pair.group(1), 16),)), octets), end

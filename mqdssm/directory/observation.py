@@ -136,7 +136,7 @@ class OperationObserver:
             requests: the LDAPMessages.
             begin: when sending began, as `time.perf_counter` tells the time.
         """
-        is_seen = log.isEnabledFor(logging.DEBUG) or _tracing() is not None
+        is_seen = log.isEnabledFor(logging.DEBUG) or _find_tracing() is not None
         pages, at, size = 0, 0, len(requests)
         while at < size:
             content = _content_of(requests, at)
@@ -179,7 +179,7 @@ class OperationObserver:
             duration_ms = 1000 * (time.perf_counter() - request.begin)
             name = visible(request.name)
             log.debug("%s %r at %s: %s, %.1f ms", request.kind, name, url, words, duration_ms)
-        if (trace := _tracing()) is not None:
+        if (trace := _find_tracing()) is not None:
             self._add_span(trace, request, code, url)
 
     def _add_span(self, trace: Any, request: SentRequest, code: int, url: str) -> None:
@@ -204,7 +204,7 @@ class OperationObserver:
         span.end(end_time=end)
 
 
-def _tracing() -> Any:
+def _find_tracing() -> Any:
     """Return the module ``opentelemetry.trace``, if the program uses it."""
     return sys.modules.get("opentelemetry.trace")
 

@@ -84,7 +84,7 @@ class Endpoint:
         if parts.query or parts.path not in {"", "/"} or parts.fragment:
             raise ConfigError(f"{url!r}: only scheme, host and port are used here")
         if scheme == "ldapi":
-            return cls._local(url, parts.netloc, tls)
+            return cls._parse_local(url, parts.netloc, tls)
         if scheme == "ldaps" and tls not in {None, "ldaps"}:
             raise ConfigError(
                 f"{url!r} is LDAPS, but tls={tls!r} was asked for: use ldap://, or leave tls out"
@@ -107,7 +107,7 @@ class Endpoint:
         return replace(self, url=f"{scheme}://{host}:{port}", port=port)
 
     @classmethod
-    def _local(cls, url: str, netloc: str, tls: TlsMode | None) -> "Endpoint":
+    def _parse_local(cls, url: str, netloc: str, tls: TlsMode | None) -> "Endpoint":
         if tls not in {None, "none"}:
             raise ConfigError(f"{url!r} is a local socket: it takes no TLS (tls={tls!r})")
         if not hasattr(socket, "AF_UNIX"):

@@ -122,9 +122,9 @@ class ReadOperations:
     @property
     def ranges(self) -> RangeReader:
         """Range reader on the server in use."""
-        return RangeReader(self._server, self._knowledge.profile.change_counter)
+        return RangeReader(self._choose_server, self._knowledge.profile.change_counter)
 
-    def _server(self) -> OneServer:
+    def _choose_server(self) -> OneServer:
         with self._pool.lease(self.new_deadline()) as channel:
             url = channel.url
 

@@ -128,10 +128,10 @@ def _are_same_values(name: str, stored: Sequence[bytes], sent: Sequence[bytes]) 
     if attribute is None or attribute.syntax is not adsyntax.DN:
         return False
     # servers respell distinguished names: CN=a becomes cn=a
-    return sorted(map(_dn_key, stored)) == sorted(map(_dn_key, sent))
+    return sorted(map(_make_dn_key, stored)) == sorted(map(_make_dn_key, sent))
 
 
-def _dn_key(value: bytes) -> str:
+def _make_dn_key(value: bytes) -> str:
     text = value.decode(errors="backslashreplace")
     try:
         return DN.parse(text).normalized

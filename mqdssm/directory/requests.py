@@ -135,11 +135,11 @@ def encode_search_operation(
         ValueError: an attribute name that is none, a number out of range.
     """
     content = (
-        _dn(base)
+        _encode_dn(base)
         + integer(SearchScope(scope), ENUMERATED)
         + _NEVER_DEREFERENCE
-        + _number(size_limit, "size limit")
-        + _number(time_limit, "time limit")
+        + _encode_number(size_limit, "size limit")
+        + _encode_number(time_limit, "time limit")
         + boolean(types_only)
         + search_filter
         + _encode_selection(tuple(attributes))
@@ -176,7 +176,7 @@ def encode_add(
         if not values:
             raise ValueError(f"{name} has no value: leave it out of an add")
         parts.append(_encode_attribute(name, values))
-    content = _dn(dn) + tlv(SEQUENCE, b"".join(parts))
+    content = _encode_dn(dn) + tlv(SEQUENCE, b"".join(parts))
     return encode_message(message_id, tlv(ADD_REQUEST, content), controls)
 
 
@@ -198,12 +198,14 @@ def encode_modify(
         parts.append(tlv(SEQUENCE, operation + _encode_attribute(change.attribute, change.values)))
     if not parts:
         raise ValueError(f"a modify of {dn} without any change")
-    return encode_message(message_id, tlv(MODIFY_REQUEST, _dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls)
+    return encode_message(
+        message_id, tlv(MODIFY_REQUEST, _encode_dn(dn) + tlv(SEQUENCE, b"".join(parts))), controls
+    )
 
 
 def encode_delete(message_id: int, dn: str, controls: Sequence[LdapControl] = ()) -> bytes:
     """Encode a DelRequest ([RFC4511] 4.8)."""
-    return encode_message(message_id, _dn(dn, DELETE_REQUEST), controls)
+    return encode_message(message_id, _encode_dn(dn, DELETE_REQUEST), controls)
 
 
 def encode_modify_dn(
@@ -219,15 +221,15 @@ def encode_modify_dn(
 
     The request sets a new name, and a new parent if `new_superior` is given.
     """
-    content = _dn(dn) + _dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
+    content = _encode_dn(dn) + _encode_dn(new_rdn) + boolean(delete_old_rdn, BOOLEAN)
     if new_superior is not None:
-        content += _dn(new_superior, NEW_SUPERIOR_TAG)
+        content += _encode_dn(new_superior, NEW_SUPERIOR_TAG)
     return encode_message(message_id, tlv(MODIFY_DN_REQUEST, content), controls)
 
 
 def encode_extended(message_id: int, oid: str, value: bytes | None = None) -> bytes:
     """Encode an ExtendedRequest ([RFC4511] 4.12)."""
-    content = octet_string(_oid(oid), REQUEST_NAME_TAG)
+    content = octet_string(_encode_oid(oid), REQUEST_NAME_TAG)
     if value is not None:
         content += tlv(_REQUEST_VALUE, value)
     return encode_message(message_id, tlv(EXTENDED_REQUEST, content), ())
@@ -236,7 +238,7 @@ def encode_extended(message_id: int, oid: str, value: bytes | None = None) -> by
 def encode_sasl_bind(message_id: int, mechanism: str, credentials: bytes) -> bytes:
     """Encode a BindRequest for one step of SASL ([RFC4511] 4.2)."""
     sasl = octet_string(mechanism.encode()) + octet_string(credentials)
-    content = integer(_LDAP_VERSION) + _dn("") + tlv(_SASL, sasl)
+    content = integer(_LDAP_VERSION) + _encode_dn("") + tlv(_SASL, sasl)
     return encode_message(message_id, tlv(BIND_REQUEST, content), ())
 
 
@@ -254,7 +256,7 @@ def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> L
     Critical, because a server that ignores it may truncate the result silently (M14).
     """
     return LdapControl(
-        PAGED_RESULTS_OID, critical, sequence(_number(size, "page size"), octet_string(cookie))
+        PAGED_RESULTS_OID, critical, sequence(_encode_number(size, "page size"), octet_string(cookie))
     )
 
 
@@ -277,7 +279,7 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
     """
     parts = []
     for attribute, attributes_of_reference in references.items():
-        names = b"".join([_type(name) for name in attributes_of_reference])
+        names = b"".join([_encode_type(name) for name in attributes_of_reference])
         parts.append(
             tlv(SEQUENCE, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(SEQUENCE, names))
         )
@@ -286,7 +288,7 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
 
 def encode_message(message_id: int, operation: bytes, controls: Sequence[LdapControl]) -> bytes:
     """Encode an LDAPMessage ([RFC4511] 4.1.1) around an encoded operation."""
-    content = integer(_message_id(message_id)) + operation
+    content = integer(_check_message_id(message_id)) + operation
     if controls:
         content += tlv(_CONTROLS, b"".join([_encode_control(control) for control in controls]))
     return tlv(SEQUENCE, content)
@@ -294,7 +296,7 @@ def encode_message(message_id: int, operation: bytes, controls: Sequence[LdapCon
 
 @lru_cache(maxsize=256)
 def _encode_control(control: LdapControl) -> bytes:
-    content = octet_string(_oid(control.oid))
+    content = octet_string(_encode_oid(control.oid))
     if control.critical:  # DEFAULT FALSE: encoded only when true
         content += boolean(value=True)
     if control.value is not None:
@@ -302,26 +304,26 @@ def _encode_control(control: LdapControl) -> bytes:
     return tlv(SEQUENCE, content)
 
 
-def _message_id(value: int) -> int:
+def _check_message_id(value: int) -> int:
     if not 0 < value <= MESSAGE_ID_MAX:
         raise ValueError(f"message id {value} is not in 1..{MESSAGE_ID_MAX}")
     return value
 
 
-def _number(value: int, field: str) -> bytes:
+def _encode_number(value: int, field: str) -> bytes:
     if not 0 <= value <= MESSAGE_ID_MAX:
         raise ValueError(f"{field} {value} is not in 0..{MESSAGE_ID_MAX}")
     return integer(value, INTEGER)
 
 
-def _dn(text: str, tag: int = OCTET_STRING) -> bytes:
+def _encode_dn(text: str, tag: int = OCTET_STRING) -> bytes:
     octets = text.encode()
     if len(octets) > NAME_BYTES_MAX:
         raise ValueError(f"a distinguished name of {len(octets)} octets, more than {NAME_BYTES_MAX}")
     return tlv(tag, octets)
 
 
-def _oid(text: str) -> bytes:
+def _encode_oid(text: str) -> bytes:
     if not all(part.isascii() and part.isdecimal() for part in text.split(".")):
         raise ValueError(f"{text!r} is no object identifier")
     return text.encode()
@@ -344,10 +346,12 @@ def _encode_selector(name: str) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _type(name: str) -> bytes:
+def _encode_type(name: str) -> bytes:
     return tlv(OCTET_STRING, attribute_description(name))
 
 
 def _encode_attribute(name: str, values: Sequence[bytes]) -> bytes:
     """Encode a PartialAttribute ([RFC4511] 4.1.7)."""
-    return tlv(SEQUENCE, _type(name) + tlv(SET, b"".join([tlv(OCTET_STRING, value) for value in values])))
+    return tlv(
+        SEQUENCE, _encode_type(name) + tlv(SET, b"".join([tlv(OCTET_STRING, value) for value in values]))
+    )

@@ -191,11 +191,11 @@ def split_messages(buffer: bytes, position: int = 0) -> tuple[list[MessageBounds
             if is_easy and number <= MESSAGE_ID_MAX:
                 append(new(MessageBounds, (number, tag, begin, begin + length, stop)))
                 continue
-        append(_message(buffer, start, stop))
+        append(_parse_message(buffer, start, stop))
     return messages, position
 
 
-def _message(buffer: bytes, position: int, stop: int) -> MessageBounds:
+def _parse_message(buffer: bytes, position: int, stop: int) -> MessageBounds:
     """Parse the fields of the message whose content lies from `position` to `stop`."""
     try:
         width = buffer[position + 1]
@@ -381,13 +381,13 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
             dn = item.name("derefVal")
             attributes: dict[str, list[bytes]] = {}
             if item.more():
-                _partial_attributes(item.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
+                _parse_attributes(item.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
             item.finish("DerefRes")
             by_attribute.setdefault(attribute, []).append(Dereferenced(dn, attributes))
     return by_attribute
 
 
-def _partial_attributes(reader: BerReader, attributes: dict[str, list[bytes]]) -> None:
+def _parse_attributes(reader: BerReader, attributes: dict[str, list[bytes]]) -> None:
     while reader.more():
         attribute = reader.enter(SEQUENCE, "PartialAttribute")
         name = attribute.name("type").lower()

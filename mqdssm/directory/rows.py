@@ -60,11 +60,11 @@ class _DeclaredLengths(dict[bytes, int]):
     def __missing__(self, header: bytes) -> int:
         if len(self) >= HEADERS_MAX:
             self.clear()
-        self[header] = length = _declared_length(header)
+        self[header] = length = _decode_length(header)
         return length
 
 
-def _declared_length(header: bytes) -> int:
+def _decode_length(header: bytes) -> int:
     """Return the length that a header declares.
 
     The header has one of the forms that the regular expressions capture.
@@ -86,7 +86,7 @@ def _declared_length(header: bytes) -> int:
     return size if position + size == element_end else -1
 
 
-def _values(content: bytes) -> list[bytes]:
+def _decode_values(content: bytes) -> list[bytes]:
     """Decode the values of a set from its content.
 
     Raises:
@@ -98,8 +98,8 @@ def _values(content: bytes) -> list[bytes]:
     return parse_values(content, 0, size)
 
 
-def _first(content: bytes) -> bytes | None:
-    values = _values(content)
+def _decode_first(content: bytes) -> bytes | None:
+    values = _decode_values(content)
     return values[0] if values else None
 
 
@@ -223,13 +223,17 @@ class RowDecoder:
             forgotten, _, _ = self._shapes.pop()
             self._candidates.pop(forgotten, None)
         if known_shape is None:
-            known_shape = (shape, re.compile(_pattern(shape), re.DOTALL).match, self._function(shape))
+            known_shape = (
+                shape,
+                re.compile(_build_pattern(shape), re.DOTALL).match,
+                self._compile_function(shape),
+            )
         self._shapes.insert(0, known_shape)
 
     def _is_multi(self, description: bytes) -> bool:
         return self._index.get(attribute_key(description)[0]) in self._multi
 
-    def _function(self, shape: _Shape) -> _Make:
+    def _compile_function(self, shape: _Shape) -> _Make:
         """Compile the function that makes a row from the groups of a shape's pattern.
 
         Nothing of the input is pasted into its source: only numbers of groups and of columns.
@@ -255,7 +259,7 @@ class RowDecoder:
             f"    if {' or '.join(checks)}:\n        return None\n"
             f"{''.join(contents)}    return ({', '.join(['name.decode()', *cells])},)\n"
         )
-        scope: dict[str, Any] = {"L": self._lengths, "values": _values, "first": _first}
+        scope: dict[str, Any] = {"L": self._lengths, "values": _decode_values, "first": _decode_first}
         exec(source, scope)  # noqa: S102  the source holds numbers only: see the docstring
         make: _Make = scope["make"]
         return make
@@ -275,7 +279,7 @@ def _is_plain(shape: _Shape) -> bool:
     return True
 
 
-def _pattern(shape: _Shape) -> bytes:
+def _build_pattern(shape: _Shape) -> bytes:
     """Return the pattern of a whole entry: headers, with the content between them.
 
     The content is matched up to where the next header seems to begin, possessively: one pass, no
@@ -289,14 +293,14 @@ def _pattern(shape: _Shape) -> bytes:
         headers.append(_LENGTH + name + rb"1" + _LENGTH + (rb"\x04" + _LENGTH if single else b""))
     # The header of the list is followed by that of the first attribute, or by the end.
     list_header = _LENGTH + (rb"0" + beginnings[0] if shape else rb"\Z")
-    pattern = [rb"(\x04", _LENGTH, rb")", _pattern_up_to(list_header), rb"(0", _LENGTH, rb")"]
+    pattern = [rb"(\x04", _LENGTH, rb")", _build_pattern_up_to(list_header), rb"(0", _LENGTH, rb")"]
     for number, header in enumerate(headers, 1):
         pattern += [rb"(0", header, rb")"]
-        pattern.append(rb"(.*)" if number == len(shape) else _pattern_up_to(beginnings[number]))
+        pattern.append(rb"(.*)" if number == len(shape) else _build_pattern_up_to(beginnings[number]))
     return b"".join(pattern)
 
 
-def _pattern_up_to(beginning: bytes) -> bytes:
+def _build_pattern_up_to(beginning: bytes) -> bytes:
     # an atomic group: possessive quantifiers around groups never match in Python 3.11.2 (Debian 12)
     return rb"((?>[^0]*(?:0(?!" + beginning + rb")[^0]*)*))"
 

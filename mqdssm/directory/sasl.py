@@ -73,7 +73,7 @@ class SaslLogIn:
             ConfigError: a library is missing, or a name that this kind of log-in does not know.
             OSError: the connection broke.
         """
-        context = self._context()
+        context = self._make_context()
         splitter = MessageSplitter()
         answer: bytes | None = None
         for number in range(first_id, first_id + LEGS_MAX):
@@ -86,10 +86,10 @@ class SaslLogIn:
             if result.code == 0:
                 if answer:
                     self._step(context, answer)
-                return self._layer(context)
+                return self._make_layer(context)
         raise DirectoryNotConnected(f"{self.endpoint.url}: the log-in does not come to an end")
 
-    def _context(self) -> Any:
+    def _make_context(self) -> Any:
         try:
             import spnego  # noqa: PLC0415  an extra
         except ImportError as error:
@@ -103,7 +103,7 @@ class SaslLogIn:
         options = self.options
         try:
             return spnego.client(
-                self._credential(spnego),
+                self._make_credential(spnego),
                 options.password.reveal() if options.password is not None else None,
                 hostname=options.kerberos_host or self.endpoint.host or "",
                 service="ldap",
@@ -112,11 +112,11 @@ class SaslLogIn:
                 channel_bindings=None if self.certificate is None else channel_binding(self.certificate),
             )
         except ImportError as error:
-            raise _no_kerberos(error) from remove_frames(error)
+            raise _make_kerberos_error(error) from remove_frames(error)
         except Exception as error:  # noqa: BLE001  pyspnego lets errors of GSS-API and SSPI through
             raise failures.make_no_ticket(self.endpoint, self.options, error) from remove_frames(error)
 
-    def _credential(self, spnego: Any) -> Any:
+    def _make_credential(self, spnego: Any) -> Any:
         user = self.options.user
         if user is not None and self.options.authentication != "ntlm":
             name, at, realm = user.partition("@")
@@ -129,11 +129,11 @@ class SaslLogIn:
         try:
             return context.step(answer) or b""
         except ImportError as error:
-            raise _no_kerberos(error) from remove_frames(error)
+            raise _make_kerberos_error(error) from remove_frames(error)
         except Exception as error:  # noqa: BLE001  as above
             raise failures.make_no_ticket(self.endpoint, self.options, error) from remove_frames(error)
 
-    def _layer(self, context: Any) -> "SecurityLayer | None":
+    def _make_layer(self, context: Any) -> "SecurityLayer | None":
         if self.certificate is not None:
             return None
         from spnego import ContextReq  # noqa: PLC0415  an extra
@@ -147,7 +147,7 @@ class SaslLogIn:
         return SecurityLayer(context)
 
 
-def _no_kerberos(error: ImportError) -> ConfigError:
+def _make_kerberos_error(error: ImportError) -> ConfigError:
     return ConfigError(
         f"this log-in needs Kerberos, which is not there ({error}): install mqdssm with its extra "
         "'kerberos': pip install 'mqdssm[kerberos]'; authentication='ntlm' does without"
@@ -235,7 +235,7 @@ class SealedTransport:
         There are none at the end of the stream.
         """
         while not self._plain:
-            buffer = self._next_buffer()
+            buffer = self._take_buffer()
             if buffer is None:
                 return b""
             self._plain = self._layer.open(buffer)
@@ -258,7 +258,7 @@ class SealedTransport:
                 raise TimeoutError("timed out")
             self._raw.settimeout(remaining_s)
 
-    def _next_buffer(self) -> bytes | None:
+    def _take_buffer(self) -> bytes | None:
         while True:
             if len(self._sealed) >= 4:
                 size = int.from_bytes(self._sealed[:4], "big")

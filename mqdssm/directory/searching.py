@@ -139,7 +139,7 @@ class PagedSearch:
             DirectoryNotConnected: the connection was lost, and no server took its place.
             DirectoryError: the server ended the search with an error; what came before it is no result.
         """
-        failures, deadline = 0, self._deadline()
+        failures, deadline = 0, self._compute_deadline()
         while True:
             old_count = self.delivered.count
             try:
@@ -148,7 +148,7 @@ class PagedSearch:
                 if broken.timed_out:
                     self._pool.suspect(self._url)
                 if self.delivered.count > old_count:
-                    failures, deadline = 0, self._deadline()
+                    failures, deadline = 0, self._compute_deadline()
                 failures += 1
                 if broken.is_final or not self._may_begin_again(failures, deadline):
                     raise self._make_broken_search(broken.words) from broken
@@ -188,11 +188,11 @@ class PagedSearch:
             except DirectoryNotConnected as error:
                 raise _NoServerError(error, is_final=self._pool.is_closed) from error
             self._url = channel.url
-            first = self._first(channel, deadline)
+            first = self._read_first_page(channel, deadline)
             last = yield from self._read_all_but_last(channel, first)
         yield last
 
-    def _first(self, channel: Channel, deadline: float) -> Page:
+    def _read_first_page(self, channel: Channel, deadline: float) -> Page:
         message_id = self._send(channel, b"", deadline)
         return channel.receive(message_id, deadline)
 
@@ -208,7 +208,7 @@ class PagedSearch:
         try:
             while True:
                 finished = page.result.code != 0
-                previous, cookie = cookie, self._cookie(page)
+                previous, cookie = cookie, self._extract_cookie(page)
                 if not cookie:
                     finished = True
                     return page
@@ -216,32 +216,32 @@ class PagedSearch:
                 if (empty_pages and cookie == previous) or empty_pages > EMPTY_PAGES_MAX:
                     raise GenericDirectoryError("the server sends empty pages again and again")
                 ahead = fast and _fits_into_buffers(page)
-                message_id = self._send(channel, cookie, self._deadline()) if ahead else None
+                message_id = self._send(channel, cookie, self._compute_deadline()) if ahead else None
                 since = time.monotonic()
                 yield page
                 fast = time.monotonic() - since < FAST_READER_S
                 if message_id is None:
-                    message_id = self._send(channel, cookie, self._deadline())
-                page = channel.receive(message_id, self._deadline())
+                    message_id = self._send(channel, cookie, self._compute_deadline())
+                page = channel.receive(message_id, self._compute_deadline())
         finally:
             warn_of_references(self._references, self._search.base)
             if not finished:
                 channel.broken = True  # an answer or a cookie is left on it
 
-    def _deadline(self) -> float:
+    def _compute_deadline(self) -> float:
         return time.monotonic() + self._limit_s
 
-    def _cookie(self, page: Page) -> bytes:
+    def _extract_cookie(self, page: Page) -> bytes:
         """Return the cookie of the next page; raise the error of an unsuccessful page."""
         if page.result.code != 0:
-            raise self._error(page.result)
+            raise self._make_error(page.result)
         self._references += page.references
         try:
             return paged_cookie(page.result) or b""
         except DecodeError as error:
             raise GenericDirectoryError(f"the server's paging cannot be read: {error}") from error
 
-    def _error(self, result: LdapResult) -> DirectoryError:
+    def _make_error(self, result: LdapResult) -> DirectoryError:
         error = self._error_of(result)
         if isinstance(error, ObjectNotFound) and self.delivered.count:
             # ObjectNotFound would make the partial answer look complete

@@ -297,7 +297,7 @@ class Session(Closeable):
             ValueError: an attribute name that is none.
             DirectoryError: while iterating; ObjectNotFound when the base does not exist.
         """
-        begin = self._paging(base, search_filter, scope, page_size)
+        begin = self._prepare_paging(base, search_filter, scope, page_size)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def find_referrals(self, base: str | DN) -> Iterator[Entry]:
@@ -307,7 +307,7 @@ class Session(Closeable):
         """
         control = LdapControl(MANAGE_DSA_IT_OID, critical=True)
         of_class = Equal("objectClass", b"referral")
-        begin = self._paging(base, of_class, SearchScope.SUBTREE, None, controls=(control,))
+        begin = self._prepare_paging(base, of_class, SearchScope.SUBTREE, None, controls=(control,))
         return streams.entries(begin, ["1.1"], lambda: self._reading.ranges)
 
     def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
@@ -320,7 +320,7 @@ class Session(Closeable):
         controls = self.profile.named_controls(self.root_dse, attribute)
         if not controls:
             return None
-        begin = self._paging(dn, TRUE, SearchScope.BASE, None, controls=controls)
+        begin = self._prepare_paging(dn, TRUE, SearchScope.BASE, None, controls=controls)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
@@ -359,7 +359,7 @@ class Session(Closeable):
         bring = profile.references_control(self.root_dse, references or {})
         brings = None if references is None else bool(bring)
         rows = streams.RowOptions(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
-        return rows.stream(self._paging(base, search_filter, scope, page_size, controls=bring))
+        return rows.stream(self._prepare_paging(base, search_filter, scope, page_size, controls=bring))
 
     def portions(
         self,
@@ -370,7 +370,7 @@ class Session(Closeable):
     ) -> Iterator[streams.P]:
         """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
         return streams.portions(
-            self._paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
+            self._prepare_paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
         )
 
     def find_raw(
@@ -380,7 +380,7 @@ class Session(Closeable):
 
         DN and attributes keep the server's spelling and order.
         """
-        begin = self._paging(base, search_filter, SearchScope.SUBTREE, None)
+        begin = self._prepare_paging(base, search_filter, SearchScope.SUBTREE, None)
         return read_raw_entries(begin, attributes, lambda: self._reading.ranges)
 
     # changing
@@ -519,9 +519,9 @@ class Session(Closeable):
             GenericDirectoryError: the server keeps no deleted objects, or this user may not see them.
             DirectoryError: while iterating.
         """
-        controls = self._deleted_controls()
+        controls = self._require_deleted_controls()
         base = self.naming.default.child("CN", "Deleted Objects")
-        begin = self._paging(base, search_filter, SearchScope.ONE_LEVEL, None, controls=controls)
+        begin = self._prepare_paging(base, search_filter, SearchScope.ONE_LEVEL, None, controls=controls)
         return streams.entries(begin, attributes, lambda: self._reading.ranges)
 
     def undelete(self, deleted: str, dn: DN) -> None:
@@ -538,7 +538,7 @@ class Session(Closeable):
             OutcomeUnknown: the answer was lost, and reading back did not work.
         """
         self._writing.refuse_if_read_only("undelete", deleted)
-        controls = self._deleted_controls()
+        controls = self._require_deleted_controls()
         changes = (
             Modification(ChangeType.DELETE, "isDeleted", ()),
             Modification(ChangeType.REPLACE, "distinguishedName", (str(dn).encode(),)),
@@ -550,7 +550,7 @@ class Session(Closeable):
             lambda end, url: self._writing.was_renamed(deleted, dn, end, url),
         )
 
-    def _deleted_controls(self) -> tuple[LdapControl, ...]:
+    def _require_deleted_controls(self) -> tuple[LdapControl, ...]:
         controls = self._connect_if_needed().profile.deleted_controls()
         if not controls:
             raise GenericDirectoryError(
@@ -600,7 +600,7 @@ class Session(Closeable):
                 pass
         return self._knowledge
 
-    def _paging(
+    def _prepare_paging(
         self,
         base: str | DN,
         search_filter: LdapFilter,

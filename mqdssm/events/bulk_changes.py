@@ -120,7 +120,7 @@ class _Run(Generic[E]):
 
         threads = ThreadPoolExecutor(self._options.connections, thread_name_prefix="mqdssm-changes")
         try:
-            for element in self._elements():
+            for element in self._take_elements():
                 keys = _keys_of(element)
                 while not self._is_ending and self._has_to_wait(element, keys):
                     yield self._take()
@@ -135,7 +135,7 @@ class _Run(Generic[E]):
         if self._problem is not None:
             raise self._problem
 
-    def _elements(self) -> Iterator[E]:
+    def _take_elements(self) -> Iterator[E]:
         """Yield the elements until the run ends or the caller's iterable fails."""
         while not self._is_ending:
             try:

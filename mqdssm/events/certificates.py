@@ -51,7 +51,7 @@ class CertificateKey:
             return cls(certificate, None)
         if isinstance(certificate, bytes) and len(certificate) == DIGEST_BYTES:
             return cls(None, certificate)
-        return cls(None, digest_of(_der(certificate)))
+        return cls(None, digest_of(_encode_der(certificate)))
 
     def is_of(self, registered: UserSignCert) -> bool:
         """Return True if this is the key of a registered certificate."""
@@ -70,7 +70,7 @@ def add_certificate(ctx: Context, owner: Owner, certificate: "Certificate | byte
         ValueError: no certificate, or too many bytes for a directory.
         DirectoryError: as `_edit`.
     """
-    new = UserSignCert.of(_der(certificate), uuid4())
+    new = UserSignCert.of(_encode_der(certificate), uuid4())
     try:
         new.certificate()  # a damaged one must not get in
     except ValueError as error:
@@ -127,7 +127,7 @@ def _edit(ctx: Context, owner: Owner, edit: Callable[[Registered], tuple[Registe
 
     def change(entry: Entry) -> UUID:
         holder = ctx.session.get(entry.name.parent, attributes) if on_computer else entry
-        registered = _registered(holder)
+        registered = _decode_registered(holder)
         certificates, result = edit(registered)
         if certificates != registered:
             image = bytes(UserSignCerts(certificates)) if certificates else b""
@@ -139,7 +139,7 @@ def _edit(ctx: Context, owner: Owner, edit: Callable[[Registered], tuple[Registe
     return change_located(ctx, table, owner, IDENTITY if on_computer else attributes, change)
 
 
-def _registered(holder: Entry) -> Registered:
+def _decode_registered(holder: Entry) -> Registered:
     image = holder.first(CERTIFICATES)
     try:
         return UserSignCerts.from_bytes(image).certificates if image else ()
@@ -149,6 +149,6 @@ def _registered(holder: Entry) -> Registered:
         ) from error
 
 
-def _der(certificate: "Certificate | bytes") -> bytes:
+def _encode_der(certificate: "Certificate | bytes") -> bytes:
     (only,) = UserSignCerts.from_certificates((certificate,)).certificates
     return only.der

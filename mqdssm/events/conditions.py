@@ -192,11 +192,11 @@ class _Compiler:
                 return self.compile(condition.operand, negated=not negated)
             case AllOf() | AnyOf():
                 parts = [self.compile(operand, negated=negated) for operand in condition.operands]
-                return _all(parts) if isinstance(condition, AllOf) is not negated else _any(parts)
+                return _join_all(parts) if isinstance(condition, AllOf) is not negated else _join_any(parts)
             case ValueComparison():
                 ldap = self.compare(condition.test)
             case Pattern():
-                ldap = self._like(condition)
+                ldap = self._compile_like(condition)
             case Existence():
                 ldap = self._exists(condition)
             case _:
@@ -232,7 +232,7 @@ class _Compiler:
             return _UNKNOWN
         return ServerFilter(Present(row.ldap[0]), is_exact=not is_one_of_several(row))
 
-    def _like(self, condition: Pattern[Any]) -> ServerFilter:
+    def _compile_like(self, condition: Pattern[Any]) -> ServerFilter:
         """Return a filter for the words of the parts.
 
         Servers treat blanks in different ways.
@@ -249,14 +249,14 @@ class _Compiler:
 _UNKNOWN: Final = ServerFilter(None, is_exact=False)
 
 
-def _all(parts: Sequence[ServerFilter]) -> ServerFilter:
+def _join_all(parts: Sequence[ServerFilter]) -> ServerFilter:
     filters = [part.filter for part in parts if part.filter is not None]
     if parts and not filters:
         return _UNKNOWN
     return ServerFilter(all_of(*filters) if parts else TRUE, is_exact=all(part.is_exact for part in parts))
 
 
-def _any(parts: Sequence[ServerFilter]) -> ServerFilter:
+def _join_any(parts: Sequence[ServerFilter]) -> ServerFilter:
     filters = [part.filter for part in parts if part.filter is not None]
     if len(filters) < len(parts):
         return _UNKNOWN
@@ -274,19 +274,19 @@ def to_test(table: ElementTable, condition: Given) -> Residual:
         case ValueComparison():
             return to_residual(table, condition.test)
         case Opposite():
-            return _opposite(to_test(table, condition.operand))
+            return _negate_test(to_test(table, condition.operand))
         case AllOf() | AnyOf():
             tests = [to_test(table, operand) for operand in condition.operands]
-            return _joined(tests, decisive=isinstance(condition, AnyOf))
+            return _join_tests(tests, decisive=isinstance(condition, AnyOf))
         case Pattern():
-            return _like(table.row(condition.attribute), condition.parts)
+            return _test_like(table.row(condition.attribute), condition.parts)
         case Existence():
             return _exists(table.row(condition.attribute))
         case _:
             raise TypeError(f"{condition!r} is no condition")
 
 
-def _opposite(test: Residual) -> Residual:
+def _negate_test(test: Residual) -> Residual:
     def judge(obj: DirectoryObject, unknown: frozenset[str]) -> Verdict:
         verdict = test.judge(obj, unknown)
         return None if verdict is None else not verdict
@@ -294,7 +294,7 @@ def _opposite(test: Residual) -> Residual:
     return Residual(test.attributes, judge)
 
 
-def _joined(tests: Sequence[Residual], *, decisive: bool) -> Residual:
+def _join_tests(tests: Sequence[Residual], *, decisive: bool) -> Residual:
     """Return the test of several tests; a verdict that is `decisive` decides alone."""
 
     def judge(obj: DirectoryObject, unknown: frozenset[str]) -> Verdict:
@@ -312,8 +312,8 @@ def _exists(row: Row) -> Residual:
     return Residual.of(row.adm, holds)
 
 
-def _like(row: Row, parts: Sequence[str]) -> Residual:
-    first, *middle, last = map(_part_key, parts)
+def _test_like(row: Row, parts: Sequence[str]) -> Residual:
+    first, *middle, last = map(_make_part_key, parts)
     first, last = first.lstrip(" "), last.rstrip(" ")
 
     def holds(obj: DirectoryObject) -> bool:
@@ -335,7 +335,7 @@ def _like(row: Row, parts: Sequence[str]) -> Residual:
     return Residual.of(row.adm, holds)
 
 
-def _part_key(part: str) -> str:
+def _make_part_key(part: str) -> str:
     """Return the comparison key of a part, with a blank at each blank end."""
     folded = unicodedata.normalize("NFKC", part)
     return f"{' ' * folded.startswith(' ')}{text_key(part).strip(' ')}{' ' * folded.endswith(' ')}"

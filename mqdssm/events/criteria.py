@@ -119,7 +119,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
             return (expected[0] in actual) == (expression.operator == "==")
         if row.adm == "Identifier" and obj.original_identifier == expected:
             return expression.operator == "=="  # as `identifier_filter` (M37)
-        return compare(_key(row, actual), _key(row, expected))
+        return compare(_make_key(row, actual), _make_key(row, expected))
 
     return Residual.of(row.adm, holds)
 
@@ -145,9 +145,13 @@ def to_ldap(
     if not row.access & Access.FILTER:
         return None
     if row.kind is Kind.TIME:
-        return _time(row, expression.operator, value, session)
+        return _build_time_filter(row, expression.operator, value, session)
     if row.computed is Computed.SITE:
-        return None if site_dn is None else _equality(row, expression.operator, [site_dn.encode()], session)
+        return (
+            None
+            if site_dn is None
+            else _build_equality_filter(row, expression.operator, [site_dn.encode()], session)
+        )
     if row.computed is not None or row.adm == "Security":
         return None
     if expression.operator in {"==", "!="}:
@@ -157,10 +161,10 @@ def to_ldap(
             session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
         )
         raws = list(row.encode(value))
-        return _equality(row, expression.operator, raws, session, value=value, matches=matches)
+        return _build_equality_filter(row, expression.operator, raws, session, value=value, matches=matches)
     if row.syntax is INT32:
         return _order_filter(row, expression.operator, row.encode(value)[0], value)
-    return _unsigned_filter(row, expression.operator, value, session) if row.syntax is UINT32 else None
+    return _build_unsigned_filter(row, expression.operator, value, session) if row.syntax is UINT32 else None
 
 
 def is_exact(table: ElementTable, expression: Filter) -> bool:
@@ -202,20 +206,20 @@ def sort_key(row: Row, value: Any) -> tuple[bool, Any]:
 
     Unset values come last in ascending order.
     """
-    return (True, 0) if value is None else (False, _key(row, value))
+    return (True, 0) if value is None else (False, _make_key(row, value))
 
 
-def _key(row: Row, value: Any) -> Any:
+def _make_key(row: Row, value: Any) -> Any:
     """Return the key by which abstract values are compared.
 
     Text is compared without case, DNs as DNs.
     """
     if row.multi:
-        return sorted(_item_key(row, item) for item in value)
-    return _item_key(row, value)
+        return sorted(_make_item_key(row, item) for item in value)
+    return _make_item_key(row, value)
 
 
-def _item_key(row: Row, value: Any) -> Any:
+def _make_item_key(row: Row, value: Any) -> Any:
     if row.computed is Computed.DIRECTORY_PATH:
         try:
             return dn_of_directory_path(value).normalized  # written in three ways (M15)
@@ -242,7 +246,7 @@ def text_key(value: str) -> str:
     return " ".join(text.split()) if " " in text else text
 
 
-def _equality(
+def _build_equality_filter(
     row: Row,
     sign: str,
     raws: Sequence[bytes],
@@ -254,7 +258,7 @@ def _equality(
     attribute = row.ldap[0]
     if matches is None:
         matches = (
-            all_of(*(_equality_filter(row, raw, value, session) for raw in raws))
+            all_of(*(_build_equality_test(row, raw, value, session) for raw in raws))
             if raws
             else Not(Present(attribute))
         )
@@ -270,7 +274,7 @@ def _equality(
     return Not(matches if row.syntax is not UINT32 else Equal(attribute, raws[0]))
 
 
-def _equality_filter(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
+def _build_equality_test(row: Row, raw: bytes, value: Any, session: Session) -> LdapFilter:
     test = Equal(row.ldap[0], raw)
     if row.syntax is UINT32 and value > INT32_MAX and session.profile.holds_large_integers:
         # what other programs wrote unsigned (M11)
@@ -293,7 +297,7 @@ def _include_default(row: Row, sign: str, value: Any, edge: LdapFilter) -> LdapF
     return edge
 
 
-def _unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapFilter:
+def _build_unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapFilter:
     """Return a filter for unsigned numbers above or below a number (M34).
 
     The filter also finds the number itself. Numbers above 2^31-1 are stored as negative ones, and on some
@@ -313,7 +317,7 @@ def _unsigned_filter(row: Row, sign: str, value: int, session: Session) -> LdapF
     return _include_default(row, sign, value, edge)
 
 
-def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
+def _build_time_filter(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
     """Return the filter for a time (decision M35).
 
     The first existing attribute of the profile's list counts.
@@ -325,12 +329,12 @@ def _time(row: Row, sign: str, value: Any, session: Session) -> LdapFilter:
     )
     result: LdapFilter = FALSE
     for attribute in reversed(attributes):
-        test = _time_test(row, attribute, sign, value)
+        test = _build_time_test(row, attribute, sign, value)
         result = test if result is FALSE else Or((test, And((Not(Present(attribute)), result))))
     return result
 
 
-def _time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
+def _build_time_test(row: Row, attribute: str, sign: str, value: int) -> LdapFilter:
     """Return the filter for a time in one attribute.
 
     The attribute may have fractions of a second.

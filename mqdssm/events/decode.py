@@ -104,12 +104,12 @@ class ElementDecoder:
                 value = (
                     row.default
                     if raw is None and row.missing is Missing.DEFAULT
-                    else self._value_if_missing(row, dn)
+                    else self._replace_missing(row, dn)
                     if raw is None
                     else row.decode((raw,) if isinstance(raw, bytes) else raw)
                 )
             except MappingError as error:
-                value = self._value_if_refused(row, dn, error)
+                value = self._replace_refused(row, dn, error)
             if value is not UNSET:
                 values_by_field[row.field] = value
         if self.plan.made:
@@ -123,9 +123,9 @@ class ElementDecoder:
             try:
                 value = make(row, source)
                 if value is UNSET:
-                    value = row.default if row.missing is Missing.DEFAULT else self._value_if_missing(row, dn)
+                    value = row.default if row.missing is Missing.DEFAULT else self._replace_missing(row, dn)
             except (MappingError, DecodeError, ValueError) as error:
-                value = self._value_if_refused(row, dn, error)
+                value = self._replace_refused(row, dn, error)
             if value is not UNSET:
                 values_by_field[row.field] = value
         for words in source.skipped:
@@ -151,7 +151,7 @@ class ElementDecoder:
                 ASK_ITS_DOMAIN,
             )
 
-    def _value_if_missing(self, row: Row, dn: str) -> Any:
+    def _replace_missing(self, row: Row, dn: str) -> Any:
         must = row.missing is Missing.ERROR and self._strict
         if must or (row.missing is Missing.ERROR_IF_ASKED and row.adm in self._requested and self._strict):
             on_computer = row.holder is Holder.COMPUTER
@@ -165,7 +165,7 @@ class ElementDecoder:
             log.warning("%s: no %s, so %s.%s is left out", dn, row.ldap[0], self._table.name, row.adm)
         return UNSET
 
-    def _value_if_refused(self, row: Row, dn: str, error: Exception) -> Any:
+    def _replace_refused(self, row: Row, dn: str, error: Exception) -> Any:
         if self._strict:
             raise GenericDirectoryError(
                 f"{self._table.name}.{row.adm} cannot be read: {error}",

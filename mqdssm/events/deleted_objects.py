@@ -70,11 +70,11 @@ def find_deleted(directory: "Directory", element: type[DirectoryObject]) -> list
     """
     if element not in ELEMENTS:
         raise ConfigError(f"{element.element_name} objects cannot be restored, queues and queue managers can")
-    managers = {entry.name.normalized: entry for entry in _entries(directory, QueueManager)}
+    managers = {entry.name.normalized: entry for entry in _find_entries(directory, QueueManager)}
     if element is QueueManager:
-        objects = [_deleted_manager(entry) for entry in managers.values()]
+        objects = [_build_deleted_manager(entry) for entry in managers.values()]
     else:
-        objects = [_deleted_queue(entry, managers) for entry in _entries(directory, Queue)]
+        objects = [_build_deleted_queue(entry, managers) for entry in _find_entries(directory, Queue)]
     return sorted(objects, key=lambda item: (-(item.deleted or 0), item.name))
 
 
@@ -120,33 +120,33 @@ def restore(
     return written
 
 
-def _entries(directory: "Directory", element: type[DirectoryObject]) -> Iterator[Entry]:
+def _find_entries(directory: "Directory", element: type[DirectoryObject]) -> Iterator[Entry]:
     """Yield the deleted entries of a type."""
     of_class = Equal("objectClass", TABLES[element].ldap_class.encode())
     search_filter = And((of_class, Equal("isDeleted", b"TRUE")))
     yield from directory.session.find_deleted(search_filter, [*_ENDED, _EXTENSION])
 
 
-def _deleted_manager(entry: Entry) -> RestorableObject:
-    parent = _last_parent(entry)
-    return _deleted(QueueManager, entry, parent.name or "?", places.queue_manager_of(parent))
+def _build_deleted_manager(entry: Entry) -> RestorableObject:
+    parent = _decode_last_parent(entry)
+    return _build_deleted(QueueManager, entry, parent.name or "?", places.queue_manager_of(parent))
 
 
-def _deleted_queue(entry: Entry, managers: Mapping[str, Entry]) -> RestorableObject:
+def _build_deleted_queue(entry: Entry, managers: Mapping[str, Entry]) -> RestorableObject:
     """Return a deleted queue; its queue manager may be deleted, too."""
-    manager = _last_parent(entry)
-    cn, extension = _last_name(entry), entry.first(_EXTENSION)
+    manager = _decode_last_parent(entry)
+    cn, extension = _decode_last_name(entry), entry.first(_EXTENSION)
     gone = managers.get(manager.normalized)
-    last_place = manager if gone is None else places.queue_manager_of(_last_parent(gone))
+    last_place = manager if gone is None else places.queue_manager_of(_decode_last_parent(gone))
     is_known = gone is not None or not _is_deleted(manager)
     computer = last_place.parent.name if is_known and len(last_place) > 1 else "?"
     text = None if extension is None else extension.decode(errors="replace")
     name = compute.pathname(computer, cn, text)
     place = last_place.child("CN", cn) if is_known else None
-    return _deleted(Queue, entry, name, place, None if gone is None else _guid(gone))
+    return _build_deleted(Queue, entry, name, place, None if gone is None else _decode_guid(gone))
 
 
-def _deleted(
+def _build_deleted(
     element: type[DirectoryObject], entry: Entry, name: str, place: DN | None, parent: UUID | None = None
 ) -> RestorableObject:
     raw = entry.first("whenChanged")
@@ -155,19 +155,19 @@ def _deleted(
     except MappingError:
         moment = None
     keeps = (entry.first("isRecycled") or b"").upper() != b"TRUE"
-    return RestorableObject(element, name, _guid(entry), moment, keeps, entry.dn, place, parent)
+    return RestorableObject(element, name, _decode_guid(entry), moment, keeps, entry.dn, place, parent)
 
 
-def _guid(entry: Entry) -> UUID:
+def _decode_guid(entry: Entry) -> UUID:
     return UUID(bytes_le=entry.first("objectGUID") or bytes(16))
 
 
-def _last_parent(entry: Entry) -> DN:
+def _decode_last_parent(entry: Entry) -> DN:
     raw = entry.first("lastKnownParent")
     return DN() if raw is None else DN.parse(raw.decode())
 
 
-def _last_name(entry: Entry) -> str:
+def _decode_last_name(entry: Entry) -> str:
     """Return the RDN that an entry had."""
     raw = entry.first("msDS-LastKnownRDN")
     return entry.name.name.partition(places.DELETED_MARK)[0] if raw is None else raw.decode(errors="replace")
@@ -193,7 +193,7 @@ def _write_lost(context: Context, deleted: RestorableObject, saved: DirectoryObj
     }
     context.session.modify(deleted.place, lost)
     rows = {row.ldap[0]: row.adm for row in table.rows if row.computed is None}
-    return tuple(_names(lost, rows))
+    return tuple(_translate_names(lost, rows))
 
 
 def _is_always_written(name: str, deleted: RestorableObject) -> bool:
@@ -201,7 +201,7 @@ def _is_always_written(name: str, deleted: RestorableObject) -> bool:
     return name == "nTSecurityDescriptor" and not deleted.keeps_attributes
 
 
-def _names(values: Iterable[str], rows: Mapping[str, str]) -> Iterator[str]:
+def _translate_names(values: Iterable[str], rows: Mapping[str, str]) -> Iterator[str]:
     yield from (rows.get(name, name) for name in values)
 
 

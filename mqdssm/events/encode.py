@@ -116,9 +116,9 @@ def values_of(
                     _descriptor(value)  # a damaged one must not get in
                 values[row.ldap[0]] = row.encode(value)
             case Computed.QUEUE_MANAGERS:
-                values[row.ldap[0]] = _queue_managers(dns_of, value)
+                values[row.ldap[0]] = _resolve_queue_managers(dns_of, value)
             case Computed.SITE:
-                values[row.ldap[0]] = (_site(dns_of, row, value),)
+                values[row.ldap[0]] = (_resolve_site(dns_of, row, value),)
             case _:
                 pass
     return values
@@ -219,7 +219,7 @@ def _decode_stored(entry: Entry, name: str, syntax: Syntax[T]) -> T | None:
         ) from error
 
 
-def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
+def _resolve_queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, ...]:
     """Return the DNs of existing queue managers ([MS-MQDSSM] 3.1.6.1.1.6).
 
     Others are skipped.
@@ -233,7 +233,7 @@ def _queue_managers(dns_of: DnsOf, identifiers: Sequence[UUID]) -> tuple[bytes, 
     return tuple(dns[guid].encode() for guid in dict.fromkeys(identifiers) if guid in dns)
 
 
-def _site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
+def _resolve_site(dns_of: DnsOf, row: Row, identifier: UUID | None) -> bytes:
     """Return the DN of a site ([MS-MQDSSM] 3.1.6.1.4.4).
 
     Raises:

@@ -148,28 +148,32 @@ class EntryBuilder:
 
     def enterprise(self, obj: Enterprise) -> MadeEntry:
         """Make the entry of the enterprise object, CN=MsmqServices."""
-        return self._entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
+        return self._build_entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
 
     def site(self, obj: Site, names: frozenset[str] | None = None) -> MadeEntry:
         """Make the entry of a site."""
-        entry = self._entry("site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names)
+        entry = self._build_entry(
+            "site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names
+        )
         if self._complete:
             image = security.site_descriptor(
-                supplied=_supplied_descriptor(obj, names), bound=self._target.owner
+                supplied=_select_descriptor(obj, names), bound=self._target.owner
             )
             self._put_descriptor(entry, image)
         return entry
 
     def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> MadeEntry:
         """Make the entry of a routing link."""
-        return self._entry("routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)), names)
+        return self._build_entry(
+            "routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)), names
+        )
 
     def user(self, obj: User, name: str) -> MadeEntry:
         """Make the entry of a user, with a new account of that name."""
         values: Values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
         if obj.security_identifier is not None:
             values["objectSid"] = (SID.dump(obj.security_identifier),)
-        entry = self._entry("user", obj, places.user_dn(self._target.root, name))
+        entry = self._build_entry("user", obj, places.user_dn(self._target.root, name))
         entry.values = values | entry.values
         return entry
 
@@ -193,7 +197,7 @@ class EntryBuilder:
         """
         path = parse_stored_path(obj.pathname or "")
         cn, extension = rdn_of(path.queue)
-        entry = self._entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
+        entry = self._build_entry("queue", obj, places.queue_manager_of(computer).child("CN", cn), names)
         if extension is not None:
             entry.values["mSMQQueueNameExt"] = (extension.encode(),)
         if self._complete and DESCRIPTOR not in entry.values and self._target.profile.writes_default_security:
@@ -220,7 +224,7 @@ class EntryBuilder:
             names: see above.
         """
         names = obj.populated if names is None else names
-        entry = self._entry("queue-manager", obj, places.queue_manager_of(computer), names)
+        entry = self._build_entry("queue-manager", obj, places.queue_manager_of(computer), names)
         if existing is None:
             entry.values |= service_values(obj, names)
         elif not names.isdisjoint(SERVICE_NAMES):
@@ -228,7 +232,7 @@ class EntryBuilder:
         if self._complete:
             # on every server: with the default of Active Directory's schema the machine could not make queues
             image = security.machine_descriptor(
-                supplied=_supplied_descriptor(obj, names),
+                supplied=_select_descriptor(obj, names),
                 machine=sid,
                 bound=self._target.owner,
                 foreign="ForeignSystem" in names and obj.foreign_system,
@@ -262,7 +266,7 @@ class EntryBuilder:
         """
         dn = places.computer_dn(self._target.root, name)
         host = f"{name.lower()}.{domain}"
-        values = self._identity("computer", dn, guid, derived=True)
+        values = self._encode_identity("computer", dn, guid, derived=True)
         if sid is not None:
             values["objectSid"] = (bytes(sid),)
         values |= {
@@ -275,11 +279,15 @@ class EntryBuilder:
 
     def servers(self, site: str, guid: UUID | None = None) -> MadeEntry:
         """Make the container of a site's server objects (decision M6)."""
-        return self._container(places.servers_dn(self._target.forest_root, site), "serversContainer", guid)
+        return self._build_container(
+            places.servers_dn(self._target.forest_root, site), "serversContainer", guid
+        )
 
     def server(self, site: str, computer: str, guid: UUID | None = None) -> MadeEntry:
         """Make the server object of a computer in a site (decision M6)."""
-        return self._container(places.server_dn(self._target.forest_root, site, computer), "server", guid)
+        return self._build_container(
+            places.server_dn(self._target.forest_root, site, computer), "server", guid
+        )
 
     def settings(self, manager: MadeEntry, site: str, original: UUID, guid: UUID | None = None) -> MadeEntry:
         """Make the mSMQSettings entry of a queue manager in a site.
@@ -292,7 +300,7 @@ class EntryBuilder:
             original: the queue manager's GUID, to which mSMQQMID refers.
             guid: its own objectGUID, where that is ours to choose; None: one that follows from its name.
         """
-        return self._settings(manager.dn.parent.name, manager.values, site, original, guid)
+        return self._build_settings(manager.dn.parent.name, manager.values, site, original, guid)
 
     def settings_for(self, manager: Entry, original: UUID, site: str, computer: str) -> MadeEntry:
         """Make the mSMQSettings entry of an existing queue manager, for another computer.
@@ -304,13 +312,13 @@ class EntryBuilder:
             computer: name of the computer.
         """
         roles = {copied.configuration: tuple(manager.all(copied.configuration)) for copied in COPIED}
-        return self._settings(computer, roles, site, original, None)
+        return self._build_settings(computer, roles, site, original, None)
 
-    def _settings(
+    def _build_settings(
         self, computer: str, roles: Values, site: str, original: UUID, guid: UUID | None
     ) -> MadeEntry:
         dn = places.settings_dn(self._target.forest_root, site, computer)
-        values = self._identity(SETTINGS_CLASS, dn, guid, derived=True)
+        values = self._encode_identity(SETTINGS_CLASS, dn, guid, derived=True)
         for copied in COPIED:
             if copied.configuration == "objectGUID":
                 values[copied.settings] = (GUID.dump(original),)
@@ -351,7 +359,7 @@ class EntryBuilder:
 
     # -- parts
 
-    def _entry(
+    def _build_entry(
         self, type_name: str, obj: DirectoryObject, dn: DN, names: frozenset[str] | None = None
     ) -> MadeEntry:
         table = TABLES[type(obj)]
@@ -359,8 +367,10 @@ class EntryBuilder:
         values = values_of(table, obj, obj.populated if names is None else names, STORED, self._dns_of)
         system_values: Values = {}
         if self._from_elsewhere:
-            system_values = self._identity(table.ldap_class, dn, obj.identifier, derived=self._complete)
-            system_values |= self._times(obj)
+            system_values = self._encode_identity(
+                table.ldap_class, dn, obj.identifier, derived=self._complete
+            )
+            system_values |= self._encode_times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
         values = system_values | translate_values(self._target.profile, table.ldap_class, stored)
         entry = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
@@ -382,7 +392,7 @@ class EntryBuilder:
         if missing := tuple(guid for guid in guids if guid not in dns):
             entry.missing[reference.attribute] = missing
 
-    def _times(self, obj: DirectoryObject) -> Values:
+    def _encode_times(self, obj: DirectoryObject) -> Values:
         """Return the creation and modification times that a client can write."""
         table, system_values = TABLES[type(obj)], {}
         if "CreateTime" in obj.populated and self._target.profile.create_time_written is not None:
@@ -395,7 +405,9 @@ class EntryBuilder:
             system_values["modifyTimestamp"] = (raw.replace(b".0Z", b"Z"),)
         return system_values
 
-    def _identity(self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False) -> Values:
+    def _encode_identity(
+        self, ldap_class: str, dn: DN, guid: UUID | None, *, derived: bool = False
+    ) -> Values:
         """Return the attribute that identifies an entry.
 
         The attribute is objectGUID, or the one that keeps an earlier GUID (decision M37).
@@ -407,15 +419,15 @@ class EntryBuilder:
             return {} if new_guid is None else {"objectGUID": (GUID.dump(new_guid),)}
         return self._target.profile.identity(ldap_class, guid, keeps_guids=False)
 
-    def _container(self, dn: DN, ldap_class: str, guid: UUID | None) -> MadeEntry:
-        values = self._identity(ldap_class, dn, guid, derived=True)
+    def _build_container(self, dn: DN, ldap_class: str, guid: UUID | None) -> MadeEntry:
+        values = self._encode_identity(ldap_class, dn, guid, derived=True)
         return MadeEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
 
     def _put_descriptor(self, entry: MadeEntry, image: bytes) -> None:
         entry.values |= translate_values(self._target.profile, entry.ldap_class, {DESCRIPTOR: (image,)})
 
 
-def _supplied_descriptor(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
+def _select_descriptor(obj: Site | QueueManager, names: frozenset[str] | None) -> bytes | None:
     """Return the security descriptor of an object, if it is to be stored."""
     return obj.security if "Security" in (obj.populated if names is None else names) else None
 

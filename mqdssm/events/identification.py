@@ -220,10 +220,10 @@ def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterato
 
         yield Key("Identifier", identifier, by_guid, lambda _: False)
     if full_path:
-        yield _path("FullPath", full_path, partial(read_entry, ctx, table, full_path), full_path)
+        yield _make_path_key("FullPath", full_path, partial(read_entry, ctx, table, full_path), full_path)
     match obj:
         case Queue():
-            yield from _queue_keys(ctx, table, obj)
+            yield from _list_queue_keys(ctx, table, obj)
         case QueueManager(computer_name=str(computer)) if computer:
             find = partial(read_queue_manager, ctx, table, computer)
             yield Key(
@@ -234,7 +234,7 @@ def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterato
             yield Key("Name", name, find, lambda entry: _are_same_name(entry.name.name, name))
         case Enterprise() if identifier is None:  # decision M60
             place = enterprise_dn(ctx.forest_root)
-            yield _path("FullPath", place, partial(read_entry, ctx, table, place), str(place))
+            yield _make_path_key("FullPath", place, partial(read_entry, ctx, table, place), str(place))
         case User(security_identifier=str(sid)) if sid:
             find = partial(user_of, ctx, table, sid)
             yield Key(
@@ -246,7 +246,7 @@ def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterato
             )
 
 
-def _queue_keys(ctx: Context, table: ElementTable, queue: Queue) -> Iterator[Key]:
+def _list_queue_keys(ctx: Context, table: ElementTable, queue: Queue) -> Iterator[Key]:
     if path := queue.directory_path:
 
         def by_path(attributes: Sequence[str]) -> Entry:
@@ -260,7 +260,7 @@ def _queue_keys(ctx: Context, table: ElementTable, queue: Queue) -> Iterator[Key
         yield Key("Pathname", pathname, find, lambda entry: _is_named(entry, pathname), (NAME_EXTENSION,))
 
 
-def _path(name: str, value: object, find: Find, dn: str) -> Key:
+def _make_path_key(name: str, value: object, find: Find, dn: str) -> Key:
     return Key(name, value, find, lambda entry: DN.parse(dn) == entry.name)
 
 

@@ -214,7 +214,7 @@ def _make_criteria(
     place: Filter | None = None
     site_of = partial(_site_of, ctx, table)
     for condition in list_conjuncts(table, filters):
-        if place is None and isinstance(condition, Filter) and _names_a_place(table, condition):
+        if place is None and isinstance(condition, Filter) and _is_place_condition(table, condition):
             value = checked_value(table, table.row(condition.attribute), condition.value)
             place = replace(condition, value=value)
             continue
@@ -231,7 +231,7 @@ _PLACES: Final = frozenset(
 )
 
 
-def _names_a_place(table: ElementTable, expression: Filter) -> bool:
+def _is_place_condition(table: ElementTable, expression: Filter) -> bool:
     return expression.operator == "==" and table.row(expression.attribute).computed in _PLACES
 
 

@@ -74,7 +74,7 @@ def call_with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> 
 def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
     place = computer_dn(ctx.root, name)
     try:
-        return forest.get(ctx, place, _attributes(ctx), ctx.session.profile.class_filter(COMPUTER_CLASS))
+        return forest.get(ctx, place, _list_attributes(ctx), ctx.session.profile.class_filter(COMPUTER_CLASS))
     except ObjectNotFound:
         return None
 
@@ -86,7 +86,7 @@ def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
     """
     session = forest.session_for_search(ctx, COMPUTER_CLASS)
     search_filter = session.profile.computer_filter(name)
-    entries = list(session.find(session.naming.root, search_filter, _attributes(ctx)))
+    entries = list(session.find(session.naming.root, search_filter, _list_attributes(ctx)))
     accounts = [entry for entry in entries if _has_account(ctx, entry, name)]
     entries = accounts or ([place] if place is not None else entries)
     if not entries:
@@ -113,7 +113,7 @@ def _has_account(ctx: Context, entry: Entry, name: str) -> bool:
     return account in {f"{name}$".lower(), f"{name[:ACCOUNT_CHARACTERS_MAX]}$".lower()}
 
 
-def _attributes(ctx: Context) -> list[str]:
+def _list_attributes(ctx: Context) -> list[str]:
     account = ctx.session.profile.computer_account
     return ["objectSid"] if account is None else ["objectSid", account]
 

@@ -88,7 +88,7 @@ class Notices:
             return
         changed |= names_to_write(TABLES[type(obj)], obj, names)
         yield
-        for element in self._read_elements(type(obj), self._place(obj)):
+        for element in self._read_elements(type(obj), self._build_place_filter(obj)):
             self._raise(operation, element, changed)
 
     @contextmanager
@@ -100,9 +100,9 @@ class Notices:
         elements: list[DirectoryObject] = []
         notices: list[Notice] = []
         if self._notify is not None and type(obj) is Queue:
-            elements = self._read_elements(Queue, self._place(obj))
+            elements = self._read_elements(Queue, self._build_place_filter(obj))
         elif self._notify is not None and type(obj) is QueueManager and recursive:
-            for manager in self._read_elements(QueueManager, self._place(obj)):
+            for manager in self._read_elements(QueueManager, self._build_place_filter(obj)):
                 elements += self._read_elements(
                     Queue, None, below=parse_name(str(getattr(manager, "full_path", "")))
                 )
@@ -138,7 +138,7 @@ class Notices:
             return self._make_notice_of_owner(operation, element, names)
         return None
 
-    def _place(self, obj: DirectoryObject) -> Filter | None:
+    def _build_place_filter(self, obj: DirectoryObject) -> Filter | None:
         """Return the filter that finds the object of an element, as the event does."""
         try:
             dn = locate(self._ctx, TABLES[type(obj)], obj, NO_ATTRIBUTES).dn
@@ -204,11 +204,11 @@ class Notices:
             element=element,
             owner=identifier,
             machine=machine,
-            server=self._server_name(),
+            server=self._find_server_name(),
             changed=changed,
         )
 
-    def _server_name(self) -> str:
+    def _find_server_name(self) -> str:
         """Return the name of the directory server that made the change.
 
         For ldapi it is the local machine's name.

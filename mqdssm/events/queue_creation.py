@@ -78,7 +78,7 @@ class QueueCreation:
 
     def outcomes(self) -> Generator[tuple[Queue, Failure | None], None, None]:
         """Yield each queue, in order, with the reason why it was not created, or None."""
-        steps = self._steps()
+        steps = self._take_steps()
         try:
             for _ in steps:
                 while self._following in self._ended:
@@ -91,7 +91,7 @@ class QueueCreation:
         if self._problem is not None:
             raise self._problem
 
-    def _steps(self) -> Iterator[None]:
+    def _take_steps(self) -> Iterator[None]:
         """Send and settle; a step ends when outcomes may have been added."""
         while True:
             results = self.ctx.session.loader.send(_Requests(self))
@@ -106,7 +106,7 @@ class QueueCreation:
             if self._is_ending:
                 return
 
-    def _next(self) -> tuple[int, Queue] | None:
+    def _take_next(self) -> tuple[int, Queue] | None:
         """Return the next queue with its number; None at the end or after an error."""
         queue = None
         try:
@@ -121,7 +121,7 @@ class QueueCreation:
 
     def request(self) -> ChangeInFlight | None:
         """Return the next add; None at the end, and while too many outcomes are ahead."""
-        while self._count - self._following < AHEAD_MAX and (numbered := self._next()) is not None:
+        while self._count - self._following < AHEAD_MAX and (numbered := self._take_next()) is not None:
             number, queue = numbered
             if queue.identifier is not None:  # it brings a GUID, which needs look-ups of its own
                 self._create_singly(number, queue)
@@ -173,13 +173,13 @@ class QueueCreation:
             entries = entries_at(self.ctx.session, [sent.dn for sent in added.values()], ())
         except DirectoryError as error:
             for number, sent in added.items():
-                self._end(number, sent.queue, _not_identified(sent, error))
+                self._end(number, sent.queue, _make_identity_error(sent, error))
             return
         for number, sent in added.items():
             entry = entries.get(normalize(sent.dn))
             identifier = None if entry is None else guid_of(entry.attributes)
             if identifier is None:
-                self._end(number, sent.queue, _not_identified(sent, None))
+                self._end(number, sent.queue, _make_identity_error(sent, None))
             else:
                 self._finish(number, sent, identifier)
 
@@ -198,7 +198,7 @@ class QueueCreation:
 
     def _recover_all(self) -> None:
         """Go on after a lost connection, or without a server."""
-        if not self._sent and (numbered := self._next()) is not None:
+        if not self._sent and (numbered := self._take_next()) is not None:
             self._create_singly(*numbered)  # for the error of its event
         for number in list(self._sent):
             self._recover(number)
@@ -216,7 +216,7 @@ class QueueCreation:
         except ObjectAlreadyExists as error:
             self._end_if_ours(number, sent, error)
         except DirectoryNotConnected as error:
-            self._end(number, sent.queue, _unknown(sent, error))
+            self._end(number, sent.queue, _make_unknown_error(sent, error))
         except (MqdssmError, ValueError) as error:
             self._end(number, sent.queue, error)
         else:
@@ -230,7 +230,7 @@ class QueueCreation:
         except ObjectAlreadyExists as other:
             self._end(number, sent.queue, other)
         except DirectoryError as problem:
-            self._end(number, sent.queue, _unknown(sent, problem))
+            self._end(number, sent.queue, _make_unknown_error(sent, problem))
         else:
             identifier = None if entry is None else guid_of(entry.attributes)
             if identifier is None:
@@ -270,7 +270,7 @@ def can_send_ahead(ctx: Context) -> bool:
     return False
 
 
-def _unknown(sent: _Sent, error: DirectoryError) -> OutcomeUnknown:
+def _make_unknown_error(sent: _Sent, error: DirectoryError) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"add: the answer was lost, and reading back failed: {error}",
         dn=sent.dn,
@@ -278,7 +278,7 @@ def _unknown(sent: _Sent, error: DirectoryError) -> OutcomeUnknown:
     )
 
 
-def _not_identified(sent: _Sent, error: DirectoryError | None) -> OutcomeUnknown:
+def _make_identity_error(sent: _Sent, error: DirectoryError | None) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"the object was made, but its objectGUID could not be read{'' if error is None else f': {error}'}",
         dn=sent.dn,

@@ -79,7 +79,7 @@ class ReadValues:
         differing = [
             name
             for name, value in self.expected.items()
-            if _comparable(getattr(element, element.field_name(name))) != _comparable(value)
+            if _make_comparable(getattr(element, element.field_name(name))) != _make_comparable(value)
         ]
         if not differing:
             return None
@@ -108,7 +108,7 @@ class ReadValues:
         return (self.version,)
 
 
-def _comparable(value: Any) -> Any:
+def _make_comparable(value: Any) -> Any:
     """Return a value without the order of list items, which no directory keeps."""
     return frozenset(value) if isinstance(value, tuple) else value
 

@@ -104,13 +104,15 @@ class References:
             elif any(name.lower() == class_name for name in classes) or (
                 dereferenced.identity_only and is_in_usual_place(ldap_class, dereferenced.dn)
             ):
-                identifiers[key] = _guid(next(iter(dereferenced.attributes.get("objectguid", ())), None))
+                identifiers[key] = _decode_guid(
+                    next(iter(dereferenced.attributes.get("objectguid", ())), None)
+                )
 
     def fetch_identifiers(self, dns: Iterable[str], ldap_class: str) -> None:
         """Look up the objectGUID of many objects of a class at once."""
         identifiers = self._identifiers.setdefault(ldap_class, {})
         for key, entry in self._fetch(dns, identifiers, ["objectGUID"], ldap_class):
-            identifiers[key] = None if entry is None else _guid(entry.first("objectGUID"))
+            identifiers[key] = None if entry is None else _decode_guid(entry.first("objectGUID"))
 
     def fetch_computers(self, dns: Iterable[str]) -> None:
         """Look up many computers at once."""
@@ -136,7 +138,7 @@ class References:
             session, bases = self._place_of(ldap_class)
             for base in bases:
                 for entry in session.find(base, search_filter, ["objectGUID"]):
-                    guid = _guid(entry.first("objectGUID"))
+                    guid = _decode_guid(entry.first("objectGUID"))
                     if guid is not None:
                         dns[guid] = entry.dn
         return dns
@@ -190,5 +192,5 @@ def key_of(dn: str) -> str:
         return f"{_NO_DN}{dn}"
 
 
-def _guid(raw: bytes | None) -> UUID | None:
+def _decode_guid(raw: bytes | None) -> UUID | None:
     return UUID(bytes_le=raw) if raw is not None and len(raw) == 16 else None

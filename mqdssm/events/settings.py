@@ -70,7 +70,7 @@ class Served:
         values = {name: tuple(entry.all(name)) for name in CONFIGURATION_ATTRIBUTES if entry.all(name)}
         sites = sorted({UUID(bytes_le=value) for value in entry.all("mSMQSites") if len(value) == 16})
         dn = entry.name
-        return cls(dn, _guid(entry, "objectGUID"), dn.parent.name, tuple(sites), values)
+        return cls(dn, _decode_guid(entry, "objectGUID"), dn.parent.name, tuple(sites), values)
 
     @classmethod
     def deleted(cls, identifier: UUID) -> "Served":
@@ -103,13 +103,13 @@ def guid_of(entry: Entry) -> UUID:
     Raises:
         GenericDirectoryError: it has none.
     """
-    guid = _guid(entry, "objectGUID")
+    guid = _decode_guid(entry, "objectGUID")
     if guid is None:
         raise GenericDirectoryError("the object has no objectGUID", dn=entry.dn)
     return guid
 
 
-def _guid(entry: Entry, attribute: str) -> UUID | None:
+def _decode_guid(entry: Entry, attribute: str) -> UUID | None:
     raw = entry.first(attribute)
     return None if raw is None or len(raw) != 16 else UUID(bytes_le=raw)
 
@@ -258,7 +258,7 @@ def _find_other_owner(ctx: Context, entry: Entry, served: Served) -> str | None:
 
     None if there is none.
     """
-    owner = _guid(entry, "mSMQQMID")
+    owner = _decode_guid(entry, "mSMQQMID")
     if owner is None or owner == served.identifier:
         return None
     return References(ctx.session).dns_of([owner], TABLES[QueueManager].ldap_class).get(owner)
@@ -319,7 +319,7 @@ def _is_left_over(existing: Entry, served: Served, *, new: bool) -> bool:
 
     An earlier queue manager counts as another one.
     """
-    owner = _guid(existing, "mSMQQMID")
+    owner = _decode_guid(existing, "mSMQQMID")
     return owner != served.identifier and (new or owner is not None)
 
 

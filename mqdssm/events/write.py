@@ -89,7 +89,13 @@ def _write_queue_manager(
 
     attributes = settings.ATTRIBUTES if expected is None else (*settings.ATTRIBUTES, *values)
     entry, written = _replace(
-        ctx, table, manager, attributes, merge_service, unchanged=_names_to_read(names), expected=expected
+        ctx,
+        table,
+        manager,
+        attributes,
+        merge_service,
+        unchanged=_list_names_to_read(names),
+        expected=expected,
     )
     before, served = Served.of(entry), None
     if not names.isdisjoint(_SETTINGS_NAMES):
@@ -98,7 +104,7 @@ def _write_queue_manager(
     postprocess(ctx, "written", before.dn.parent, keys, served, before=before.sites)
 
 
-def _names_to_read(names: frozenset[str]) -> tuple[str, ...]:
+def _list_names_to_read(names: frozenset[str]) -> tuple[str, ...]:
     """Return the stored attributes needed to compute mSMQServiceType.
 
     See [MS-MQDSSM] 3.1.6.7.1.5.

@@ -86,14 +86,14 @@ class MessageDelivery:
         try:
             return self._result.result(timeout_s)
         except TimeoutError:
-            raise self._late(timeout_s) from None
+            raise self._make_late_error(timeout_s) from None
 
     def __await__(self) -> Generator[Any, None, DeliveryProof]:
         """Wait for the delivery as `wait` does, without a limit: use `asyncio.timeout`."""
         # A generator refers to this delivery: acknowledgements find it as long as somebody awaits it.
         return (yield from asyncio.shield(asyncio.wrap_future(self._result)).__await__())
 
-    def _late(self, timeout_s: float | None) -> NotDelivered:
+    def _make_late_error(self, timeout_s: float | None) -> NotDelivered:
         if self._is_sent:
             return NotDelivered(
                 f"{self._place} has arrived, and no acknowledgement came within {timeout_s:g} s: can that "

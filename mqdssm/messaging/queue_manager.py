@@ -105,7 +105,7 @@ class QueueManager:
         for name in self._queues:
             _check_queue(name)
         self._store: MessageStore | None = None
-        addresses = {_host_key(host): SocketAddress(*place) for host, place in hosts.items()}
+        addresses = {_parse_host_key(host): SocketAddress(*place) for host, place in hosts.items()}
         self._resolver: Final = NameResolver(addresses, directory, port=port)
         self._closing: Final = ExitStack()
         self._is_started = False
@@ -153,7 +153,7 @@ class QueueManager:
         network = TcpNetwork(
             self._listen, folder / "numbers.json", self._resolver, store=self._store, settings=self._settings
         )
-        queues = {queue.number: queue for queue in map(self._local_queue, [*self._queues, *self._numbers])}
+        queues = {queue.number: queue for queue in map(self._number_queue, [*self._queues, *self._numbers])}
         manager = network.add(self._machine_name, identifier, queues=(_ACKNOWLEDGEMENTS, *queues.values()))
         self._network = network
         is_closing, inbox = Event(), manager.open(_ACKNOWLEDGEMENTS)
@@ -254,7 +254,7 @@ class QueueManager:
         """
         _check_queue(name)
         manager = self._running
-        queue = self._local_queue(name)
+        queue = self._number_queue(name)
         return PrivateQueue(queue, manager.open(queue))
 
     def delete(self, name: str) -> None:
@@ -268,13 +268,13 @@ class QueueManager:
         Raises:
             TransportError: the queue manager is closed, or the disk fails.
         """
-        self._running.delete(self._local_queue(name))
+        self._running.delete(self._number_queue(name))
         with self._lock:
             self._numbers.pop(name.casefold(), None)
             if self._store is not None:
                 self._store.remove_queue(name)
 
-    def _local_queue(self, name: str) -> LocalQueue:
+    def _number_queue(self, name: str) -> LocalQueue:
         """Return a queue with its number, which it keeps as long as it exists."""
         with self._lock:
             number = self._numbers.get(name.casefold())
@@ -339,14 +339,14 @@ class QueueManager:
             label=label,
             priority=priority,
             application_tag=application_tag,
-            time_to_reach_queue_s=_seconds(time_to_reach_queue),
-            time_to_be_received_s=_seconds(time_to_be_received),
+            time_to_reach_queue_s=_convert_seconds(time_to_reach_queue),
+            time_to_be_received_s=_convert_seconds(time_to_be_received),
             correlation=correlation,
             response_queue=None if response_queue is None else _format_name(response_queue),
         )
         if requested is not Acknowledgements.NONE:
             message = replace(
-                message, acknowledgements=requested, administration_queue=self._own_queue(target)
+                message, acknowledgements=requested, administration_queue=self._name_own_queue(target)
             )
         sent = _RegisteredMessage(str(target), acknowledge, self._sent)
         self._running.send(message, target, observer=sent)
@@ -364,20 +364,20 @@ class QueueManager:
         if recoverable and self._folder is None:
             raise ValueError("recoverable messages need a folder of the queue manager: give it one")
 
-    def _own_queue(self, destination: FormatName) -> FormatName:
+    def _name_own_queue(self, destination: FormatName) -> FormatName:
         """Return a name of the queue for acknowledgements.
 
         The destination's machine can reach the queue by this name.
         """
         if self._listen is None:
             raise ValueError("acknowledgements cannot arrive: the queue manager does not listen")
-        address = self._address or self._address_towards(address_of(destination)) or self._machine_name
+        address = self._address or self._find_address_towards(address_of(destination)) or self._machine_name
         protocol = DirectProtocol.OS
         with suppress(ValueError):
             address, protocol = str(ip_address(address)), DirectProtocol.TCP
         return DirectFormatName(protocol, address, _ACKNOWLEDGEMENTS.name, PathKind.PRIVATE)
 
-    def _address_towards(self, address: Address) -> str | None:
+    def _find_address_towards(self, address: Address) -> str | None:
         """Return this machine's IP address on the way to another machine.
 
         Returns None if the address is not known.
@@ -458,11 +458,11 @@ def _format_name(name: str | FormatName) -> FormatName:
     return parse_format_name(name) if isinstance(name, str) else name
 
 
-def _seconds(time_s: int | None) -> int:
+def _convert_seconds(time_s: int | None) -> int:
     return INFINITE if time_s is None else time_s
 
 
-def _host_key(text: str) -> Address:
+def _parse_host_key(text: str) -> Address:
     """Return the machine that a key of `hosts` names."""
     with suppress(ValueError):
         return ip_address(text)

@@ -144,7 +144,7 @@ class _Load:
                 try:
                     yield from self._exchange_messages(channel)
                 except ConnectionBroken as broken:
-                    self._requeue_unanswered(broken)
+                    self._enqueue_unanswered(broken)
                 else:
                     return
                 finally:
@@ -170,7 +170,7 @@ class _Load:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    def _requeue_unanswered(self, broken: ConnectionBroken) -> None:
+    def _enqueue_unanswered(self, broken: ConnectionBroken) -> None:
         """Queue unanswered changes again after a lost connection."""
         self._losses += 1
         if broken.garbled or self._losses > LOSSES_MAX:

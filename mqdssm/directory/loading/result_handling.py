@@ -88,11 +88,11 @@ class ResultHandler:
     def _check_unchanged(self, task: ChangeTask, entry: Entry | None) -> Outcome | None:
         item, task.read = task.item, entry
         if entry is None:
-            return _outcome(item, Effect.MISSING, text="there is no such object (any more)")
+            return _make_outcome(item, Effect.MISSING, text="there is no such object (any more)")
         if item.action is Action.MODIFY and not self._find_differences(
             task.attributes, entry, item.ldap_class
         ):
-            return _outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
+            return _make_outcome(item, Effect.EQUAL, guid=guid_of(entry.attributes))
         changed = tuple(
             name
             for name, values in (item.before or {}).items()
@@ -101,7 +101,7 @@ class ResultHandler:
         )
         if not changed:
             return None
-        return _outcome(
+        return _make_outcome(
             item, Effect.CONFLICT, text="it was changed since this was planned", attributes=changed
         )
 
@@ -121,7 +121,7 @@ class ResultHandler:
         What must be sent again is queued, in the place that it had; what met something stays in the queue's
         way until it was looked at.
         """
-        if self._exists_already(task, result) or self._shows_change(task, result):
+        if self._exists_already(task, result) or self._has_changed(task, result):
             self._queue.park_task(task)
             self._to_look.append(task)
             return None
@@ -143,7 +143,7 @@ class ResultHandler:
             and isinstance(self._error_of(result, task.action, task.item.dn), ObjectAlreadyExists)
         )
 
-    def _shows_change(self, task: ChangeTask, result: "LdapResult") -> bool:
+    def _has_changed(self, task: ChangeTask, result: "LdapResult") -> bool:
         """Return True if an object changed after its comparison.
 
         Also True if an attempt whose answer was lost changed it.
@@ -158,7 +158,7 @@ class ResultHandler:
             case Action.ADD, ObjectNotFound():
                 return _of_error(task, Effect.MISSING_PARENT, error)
             case Action.DELETE, ObjectNotFound() if task.suspect:
-                return _outcome(task.item, Effect.DELETED)
+                return _make_outcome(task.item, Effect.DELETED)
             case _, ObjectNotFound():
                 return _of_error(task, Effect.MISSING, error)
             case Action.MODIFY, _ if len(task.attributes) > 1:
@@ -174,7 +174,7 @@ class ResultHandler:
         effect = {Action.MODIFY: Effect.UPDATED, Action.DELETE: Effect.DELETED}.get(task.action, Effect.ADDED)
         guid = guid_of(task.attributes) or guid_of(task.item.attributes)
         written = tuple(task.attributes) if effect is Effect.UPDATED else ()
-        outcome = _outcome(task.item, effect, guid=guid, attributes=written)
+        outcome = _make_outcome(task.item, effect, guid=guid, attributes=written)
         if self._options.identify and effect is Effect.ADDED and guid is None:
             self._to_identify.append(outcome)
             return None
@@ -192,9 +192,9 @@ class ResultHandler:
         if split.left:
             return None
         if not split.refused:  # the server accepted each part alone: everything is written
-            return _outcome(task.item, Effect.UPDATED, attributes=tuple(task.item.attributes))
+            return _make_outcome(task.item, Effect.UPDATED, attributes=tuple(task.item.attributes))
         (text, *_) = split.refused.values()
-        return _outcome(
+        return _make_outcome(
             task.item, Effect.REJECTED, code=split.code, text=text, attributes=tuple(split.refused)
         )
 
@@ -249,7 +249,9 @@ class ResultHandler:
         if outcome is None:
             self._queue.put(task)
         elif outcome.effect is Effect.EQUAL and task.suspect:
-            return _outcome(task.item, Effect.UPDATED, guid=outcome.guid, attributes=tuple(task.attributes))
+            return _make_outcome(
+                task.item, Effect.UPDATED, guid=outcome.guid, attributes=tuple(task.attributes)
+            )
         return outcome
 
     def _handle_existing(self, task: ChangeTask, entry: Entry) -> Outcome | None:
@@ -259,10 +261,10 @@ class ResultHandler:
         classes = {raw.lower() for raw in entry.all("objectClass")}
         foreign = not {raw.lower() for raw in task.attributes.get("objectClass", ())} <= classes
         if not changes and not foreign:
-            return _outcome(item, Effect.ADDED if task.suspect else Effect.EQUAL, guid=guid)
+            return _make_outcome(item, Effect.ADDED if task.suspect else Effect.EQUAL, guid=guid)
         if foreign or not self._options.update:
             text = "an object of another class has that name" if foreign else "other values are there"
-            return _outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
+            return _make_outcome(item, Effect.CONFLICT, text=text, attributes=changes, guid=guid)
         replacements = {name: expected[name] for name in changes}
         self._queue.put(
             ChangeTask(item, Action.MODIFY, replacements, task.key, task.parent, order=task.order)
@@ -272,12 +274,12 @@ class ResultHandler:
     def _handle_missing(self, task: ChangeTask, owner: str | None) -> Outcome | None:
         if owner is not None and normalize(owner) != task.key:
             text = f"another object has the same objectGUID: {owner}"
-            return _outcome(task.item, Effect.CONFLICT, text=text, attributes=("objectGUID",))
+            return _make_outcome(task.item, Effect.CONFLICT, text=text, attributes=("objectGUID",))
         if task.attempts < ATTEMPTS_MAX:  # deleted in between
             self._queue.put(task)
             return None
         text = "an object is said to be there, but it cannot be seen: may this user read it?"
-        return _outcome(task.item, Effect.CONFLICT, text=text)
+        return _make_outcome(task.item, Effect.CONFLICT, text=text)
 
     def _add_guids(self, outcomes: list[Outcome]) -> list[Outcome]:
         stored_entries = entries_at(self._session, [outcome.dn for outcome in outcomes], ())
@@ -295,7 +297,7 @@ def find_named_attributes(text: str, attributes: Values) -> tuple[str, ...]:
     return tuple(name for name in attributes if name.lower() in words and name.lower() != "objectclass")
 
 
-def _outcome(
+def _make_outcome(
     item: Item,
     effect: Effect,
     *,
@@ -313,9 +315,9 @@ def _of_error(
     task: ChangeTask, effect: Effect, error: DirectoryError, attributes: tuple[str, ...] = ()
 ) -> Outcome:
     attributes = attributes or (tuple(task.attributes) if task.action is Action.MODIFY else ())
-    return _outcome(task.item, effect, code=error.ldap_code, text=str(error), attributes=attributes)
+    return _make_outcome(task.item, effect, code=error.ldap_code, text=str(error), attributes=attributes)
 
 
 def make_refused_outcome(item: Item, words: str) -> Outcome:
     """Return the outcome of an item that cannot be sent."""
-    return _outcome(item, Effect.REJECTED, text=words)
+    return _make_outcome(item, Effect.REJECTED, text=words)

@@ -66,15 +66,15 @@ class Transactions:
         requests = {
             number: task.encode(number, self._profile, (SPECIFICATION,)) for number, task in tasks.items()
         }
-        if not self._extended(channel, START_OID, None, limit_s):
+        if not self._request_extended(channel, START_OID, None, limit_s):
             self.size = 0
             return None
         odd = self._send(channel, requests, limit_s)
         if len(odd) == len(tasks):
-            self._extended(channel, END_OID, sequence(b"\x01\x01\x00", octet_string(b"")), limit_s)
+            self._request_extended(channel, END_OID, sequence(b"\x01\x01\x00", octet_string(b"")), limit_s)
             return None
         time.sleep(PAUSE_S)
-        if self._extended(channel, END_OID, COMMIT, limit_s):
+        if self._request_extended(channel, END_OID, COMMIT, limit_s):
             self._failures = 0
             return odd
         self._failures += 1
@@ -103,7 +103,7 @@ class Transactions:
         return odd
 
     @staticmethod
-    def _extended(channel: Channel, oid: str, value: bytes | None, limit_s: float) -> bool:
+    def _request_extended(channel: Channel, oid: str, value: bytes | None, limit_s: float) -> bool:
         number = channel.new_id()
         request = encode_extended(number, oid, value)
         return channel.request(number, request, EXTENDED_RESPONSE, time.monotonic() + limit_s).code == 0

@@ -165,7 +165,7 @@ class ActiveDirectory(Profile):
 
     def read_controls(self, attributes: Iterable[str]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if any(name.lower() == _DESCRIPTOR for name in attributes):
-            return (_sd_flags(OWNER_GROUP_DACL),)
+            return (_make_sd_flags_control(OWNER_GROUP_DACL),)
         return ()
 
     def why_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: D102  see Profile
@@ -186,7 +186,7 @@ class ActiveDirectory(Profile):
         for name, values in attributes.items():
             if name.lower() == _DESCRIPTOR and values:
                 # a part that is named and missing would be reset, or needs a right that the user lacks
-                return (_sd_flags(flags_of_parts(SecurityDescriptor.from_bytes(values[0]))),)
+                return (_make_sd_flags_control(flags_of_parts(SecurityDescriptor.from_bytes(values[0]))),)
         return ()
 
     def guard(self, entry: "Entry", unchanged: Iterable[str]) -> Guard:  # noqa: D102  see Profile
@@ -277,7 +277,7 @@ class ActiveDirectory(Profile):
         return str(accounts[0])  # of another domain: the first is the account itself
 
 
-def _sd_flags(parts: int) -> LdapControl:
+def _make_sd_flags_control(parts: int) -> LdapControl:
     """Return the control LDAP_SERVER_SD_FLAGS_OID for parts of descriptors.
 
     See [MS-ADTS] 3.1.1.3.4.1.11.

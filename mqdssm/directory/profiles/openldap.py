@@ -91,7 +91,7 @@ class OpenLdap(Profile):
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
         root = context(root_dse, "rootDomainNamingContext") or context(root_dse, "defaultNamingContext")
         if root is None:
-            root = _first_context(root_dse.all("namingContexts"))
+            root = _find_first_context(root_dse.all("namingContexts"))
         configuration = context(root_dse, "configurationNamingContext") or root.child("CN", "Configuration")
         return Naming(
             root=choose_root(override, root),
@@ -192,7 +192,7 @@ def _make_unchanged_filter(entry: "Entry", attribute: str) -> LdapFilter:
     return Not(Present(attribute)) if value is None else Equal(attribute, value)
 
 
-def _first_context(contexts: "list[bytes]") -> DN:
+def _find_first_context(contexts: "list[bytes]") -> DN:
     for value in contexts:
         if value and value.lower() not in _NOT_OURS:
             return context_dn(value, "namingContexts")

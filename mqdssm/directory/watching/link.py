@@ -44,7 +44,7 @@ class Link:
             DirectoryNotConnected: it cannot be reached, or does not let us in.
             DirectoryError: it is of no known kind.
         """
-        with self._pool.lease(self._deadline()) as channel:
+        with self._pool.lease(self._compute_deadline()) as channel:
             address = channel.address
         (endpoint,) = self._options.endpoints
         if address and endpoint.host not in {None, address}:
@@ -86,7 +86,7 @@ class Link:
             DirectoryError: anything else.
         """
         search = Search(dn, SearchScope.BASE, encode(TRUE), tuple(attributes), tuple(controls))
-        deadline = self._deadline()
+        deadline = self._compute_deadline()
         with self._pool.lease(deadline) as channel:
             try:
                 number = channel.new_id()
@@ -131,10 +131,10 @@ class Link:
         Raises:
             DirectoryNotConnected: the connection broke.
         """
-        with self._pool.lease(self._deadline()) as channel:
+        with self._pool.lease(self._compute_deadline()) as channel:
             try:
                 number = channel.new_id()
-                channel.send(search.encode(number), self._deadline())
+                channel.send(search.encode(number), self._compute_deadline())
                 yield GoingOn(channel, number)
             except ConnectionBroken as broken:
                 raise _make_lost(channel, broken) from broken
@@ -145,7 +145,7 @@ class Link:
         """Return the error for a result other than success."""
         return self._knowledge.error_of(result, "watch", dn)
 
-    def _deadline(self) -> float:
+    def _compute_deadline(self) -> float:
         return time.monotonic() + self._options.operation_timeout_s
 
 

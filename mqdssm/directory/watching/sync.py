@@ -134,8 +134,8 @@ def decode_state(controls: tuple[LdapControl, ...]) -> SyncState:
     number = reader.integer("state", ENUMERATED)
     if number not in set(EntryState):
         raise DecodeError(section, "state", 0, f"{number} is none")
-    key = _key(reader, "entryUUID")
-    cookie = _cookie(reader)
+    key = _parse_key(reader, "entryUUID")
+    cookie = _parse_cookie(reader)
     reader.finish("syncStateValue")
     return SyncState(EntryState(number), key, cookie)
 
@@ -166,18 +166,18 @@ def decode_info(buffer: bytes, message: MessageBounds) -> Info | None:
     if reader.at(_ID_SET):
         inner = reader.enter(_ID_SET, "syncIdSet")
         reader.finish("syncInfoValue")
-        return _id_set(inner)
+        return _parse_id_set(inner)
     present = reader.at(_REFRESH_PRESENT)
     inner = reader.enter(_REFRESH_PRESENT if present else _REFRESH_DELETE, "refresh")
     reader.finish("syncInfoValue")
-    new_cookie = _cookie(inner)
+    new_cookie = _parse_cookie(inner)
     is_done = inner.boolean("refreshDone") if inner.at(BOOLEAN) else True
     inner.finish("refresh")
     return PhaseEnds(present=present, done=is_done, cookie=new_cookie)
 
 
-def _id_set(reader: BerReader) -> IdSet:
-    cookie = _cookie(reader)
+def _parse_id_set(reader: BerReader) -> IdSet:
+    cookie = _parse_cookie(reader)
     deletes = reader.boolean("refreshDeletes") if reader.at(BOOLEAN) else False
     ids = reader.enter(SET, "syncUUIDs")
     reader.finish("syncIdSet")
@@ -185,18 +185,18 @@ def _id_set(reader: BerReader) -> IdSet:
     while ids.more():
         if len(keys) == IDS_MAX:
             raise DecodeError("[RFC4533] 2.5", "syncUUIDs", ids.position, f"more than {IDS_MAX}")
-        keys.append(_key(ids, "syncUUID"))
+        keys.append(_parse_key(ids, "syncUUID"))
     return IdSet(tuple(keys), deletes, cookie)
 
 
-def _key(reader: BerReader, field: str) -> str:
+def _parse_key(reader: BerReader, field: str) -> str:
     octets = reader.octets(field)
     if len(octets) != UUID_BYTES:
         raise DecodeError(reader.section, field, reader.position, f"{len(octets)} octets are no UUID")
     return str(UUID(bytes=octets))
 
 
-def _cookie(reader: BerReader) -> bytes | None:
+def _parse_cookie(reader: BerReader) -> bytes | None:
     return _limit_cookie(reader.octets("cookie")) if reader.at(OCTET_STRING) else None
 
 

@@ -129,13 +129,15 @@ class UpdateNumbers:
         self._show_deleted = LdapControl(SHOW_RECYCLED_OID if offered else SHOW_DELETED_OID, critical=True)
         for context in self._contexts:
             self._check_rights(context.child("CN", _DELETED_OBJECTS))
-        self._numbers = UsnNumbers(self._invocation(), link.url, lasting_s=self._read_tombstone_lifetime_s())
+        self._numbers = UsnNumbers(
+            self._read_invocation(), link.url, lasting_s=self._read_tombstone_lifetime_s()
+        )
 
     def hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
         start = self._numbers.number_in(place, time.time())
         last = self._read_newest()
-        hints = Hints(full=True) if start is None else self._hints_since(start, last)
+        hints = Hints(full=True) if start is None else self._find_hints_since(start, last)
         # a wrongly restored server reuses numbers: the number of each object is compared
         place = self._numbers.place(last, time.time())
         yield replace(hints, listing=self._list, place=place, is_current=True)
@@ -145,13 +147,13 @@ class UpdateNumbers:
             bell.hang()
             while True:
                 newest = self._read_newest()
-                hints, last = self._hints_since(last, newest), newest
+                hints, last = self._find_hints_since(last, newest), newest
                 is_due = hints.is_empty and time.monotonic() >= self._listing_is_due
                 yield Hints(listing=self._list) if is_due else hints
                 for _ in bell.wait(self._rhythm.poll_s):
                     yield NOTHING
 
-    def _hints_since(self, number: int, newest: int) -> Hints:
+    def _find_hints_since(self, number: int, newest: int) -> Hints:
         """Return hints at changes after a number."""
         if newest == number:
             return NOTHING
@@ -210,7 +212,7 @@ class UpdateNumbers:
             )
         return int(value)
 
-    def _invocation(self) -> str:
+    def _read_invocation(self) -> str:
         """Return the invocationId, which changes when a backup is restored."""
         service = self._link.get("", ["dsServiceName"]).first("dsServiceName")
         if service is None:

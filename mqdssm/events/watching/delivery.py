@@ -57,7 +57,7 @@ class Delivery:
         self._lock = threading.RLock()
         self._last_number = self._returned = self._open = 0
         self._has_acknowledged = False
-        self._placed = self._place()
+        self._placed = self._make_place()
         self._is_told = False
         self._placed_at = self._synced_at = 0.0
 
@@ -208,14 +208,14 @@ class Delivery:
             file.save(self._state)
         finally:  # on an error, too: all is acknowledged, and the journal may be a new one
             self._last_number = self._returned = 0
-        self._placed = self._place()
+        self._placed = self._make_place()
 
-    def _place(self) -> WatchPlace:
+    def _make_place(self) -> WatchPlace:
         state = self._state
         return WatchPlace(server=state.server, place=state.place, is_first=state.is_first)
 
     def _note_place(self, file: StateFile, now: float) -> None:
-        place = self._place()
+        place = self._make_place()
         if place != self._placed:
             file.journal.place(place)
         self._placed, self._placed_at, self._is_told = place, now, False

@@ -128,7 +128,7 @@ class Follower:
             return
         is_referred = any(self._is_referred(change) for change in touched)
         self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, touched))
-        yield from self._look_again(self._keys(touched), all_writes=self._all_writes)
+        yield from self._look_again(self._list_keys(touched), all_writes=self._all_writes)
         for dn in below:
             for seen in self._reader.below(dn):
                 is_referred = is_referred or self._is_called_otherwise(seen)
@@ -236,7 +236,7 @@ class Follower:
         )
         self._mirror.is_complete = True
 
-    def _keys(self, touched: Iterable[TouchedEntry]) -> list[tuple[str, str]]:
+    def _list_keys(self, touched: Iterable[TouchedEntry]) -> list[tuple[str, str]]:
         """Return type and key of the objects that have to be read again."""
         pairs: dict[tuple[str, str], None] = {}
         for change in touched:

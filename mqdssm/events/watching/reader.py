@@ -71,7 +71,7 @@ class Selection:
         watched = tuple(name for name in WATCHED_TYPES if name in types or not types)
         return cls(
             types=watched,
-            ignore=_ignored_names(ignore, watched),
+            ignore=_check_ignored_names(ignore, watched),
             events=frozenset(map(ChangeEvent, events)),
             computers=frozenset(name.strip().lower() for name in computers),
         )
@@ -83,7 +83,7 @@ class Selection:
         return not self.computers or not self.computers.isdisjoint(_computers_of(change))
 
 
-def _ignored_names(names: Collection[str], types: Collection[str]) -> frozenset[str]:
+def _check_ignored_names(names: Collection[str], types: Collection[str]) -> frozenset[str]:
     """Return the attributes whose changes are not reported.
 
     Raises:
@@ -166,7 +166,7 @@ class WatchedObjectReader:
             types: that are watched.
         """
         self._session = session
-        self._kinds = {name: self._kind(name) for name in types}
+        self._kinds = {name: self._build_kind(name) for name in types}
 
     def all(self) -> Iterator[Seen]:
         """Read every object of every watched type."""
@@ -177,7 +177,7 @@ class WatchedObjectReader:
         """Read the objects of a type that have these keys and exist."""
         kind = self._kinds[type_name]
         key = self._session.profile.watch_key
-        named = any_of(*(Equal(key, _key_value(key, value)) for value in keys))
+        named = any_of(*(Equal(key, _encode_key(key, value)) for value in keys))
         yield from self._read(kind, kind.base, all_of(kind.class_filter, named))
 
     def below(self, dn: str) -> Iterator[Seen]:
@@ -243,7 +243,7 @@ class WatchedObjectReader:
                 whole=whole,
             )
 
-    def _kind(self, name: str) -> _Kind:
+    def _build_kind(self, name: str) -> _Kind:
         session = self._session
         table = table_of(WATCHED_TYPES[name])
         view = ServerView.of(table, table.names(Access.READ), session, frozenset(), strict=False)
@@ -270,23 +270,23 @@ class WatchedObjectReader:
             key=1 + places.index(key.lower()),
             versions=tuple(1 + places.index(name.lower()) for name in versions),
             multi=decoder.plan.multi | frozenset(other_attributes),
-            class_filter=_class_filter(session, table.ldap_class),
+            class_filter=_build_class_filter(session, table.ldap_class),
             base=search_base(table.ldap_class, session.naming.root, session.naming.configuration),
         )
 
 
 def listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
     """Return the filter for entries of some classes, users as in decision W8."""
-    return any_of(*(_class_filter(session, ldap_class) for ldap_class in classes))
+    return any_of(*(_build_class_filter(session, ldap_class) for ldap_class in classes))
 
 
-def _class_filter(session: Session, ldap_class: str) -> LdapFilter:
+def _build_class_filter(session: Session, ldap_class: str) -> LdapFilter:
     of_class = session.profile.class_filter(ldap_class)
     marks = _USED_BY_MSMQ.get(ldap_class)
     return of_class if marks is None else all_of(of_class, any_of(*map(Present, marks)))
 
 
-def _key_value(attribute: str, key: str) -> bytes:
+def _encode_key(attribute: str, key: str) -> bytes:
     """Encode a key for the server.
 
     entryUUID is text ([RFC4530] 2.3), objectGUID sixteen octets.

@@ -90,7 +90,7 @@ class StateFile:
         self.path = state_path.resolve() if state_path.is_symlink() else state_path
         self._stack = contextlib.ExitStack()
         self._size = 0
-        self.journal = WatchJournal(self._path_beside(".journal"))
+        self.journal = WatchJournal(self._make_path_beside(".journal"))
         self.is_begun = False
 
     def load(self) -> WatchState:
@@ -124,7 +124,7 @@ class StateFile:
         Raises:
             OSError: it cannot be written, and the old one is still there; or its name cannot be synced.
         """
-        beside = self._path_beside(".new")
+        beside = self._make_path_beside(".new")
         beside.unlink(missing_ok=True)
         try:
             digest = self._write(beside, state)
@@ -153,7 +153,7 @@ class StateFile:
             os.fsync(file.fileno())
         return digest.hexdigest()
 
-    def _path_beside(self, suffix: str) -> Path:
+    def _make_path_beside(self, suffix: str) -> Path:
         return self.path.parent / f"{self.path.name}{suffix}"
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class StateFile:
     def _take(self) -> None:
         lock_message = f"{self.path}: another watcher works with this state: give each its own"
         try:
-            self._stack.enter_context(locked(self._path_beside(".lock"), wait_s=0, message=lock_message))
+            self._stack.enter_context(locked(self._make_path_beside(".lock"), wait_s=0, message=lock_message))
         except PermissionError as error:
             raise ConfigError(
                 f"{self.path}: the state, and files beside it, cannot be written in this folder "
@@ -253,7 +253,7 @@ class StateFile:
         if not self.journal.resume(digest):
             doubts = [*state.doubts, *self._read_version_1_changes(digest)]
             self.journal.begin(digest, doubts, acknowledged=max(0, len(doubts) - 1))
-        self._path_beside(".told").unlink(missing_ok=True)
+        self._make_path_beside(".told").unlink(missing_ok=True)
         self.is_begun = True
         state.doubts.clear()
         for record in self.journal.records():
@@ -271,7 +271,7 @@ class StateFile:
         An incomplete line was never returned.
         """
         try:
-            file = self._path_beside(".told").open("rb")
+            file = self._make_path_beside(".told").open("rb")
         except FileNotFoundError:
             return
         with file:

@@ -70,20 +70,20 @@ class WatchCache:
 
     def holder(self, dn: str) -> str | None:
         """Return the key of the known object with a name; None if there is none."""
-        key = self._holders.get(_name(dn))
+        key = self._holders.get(_hash_name(dn))
         return key if key is not None and self._objects[key].dn.lower() == dn.lower() else None
 
     def put(self, key: str, known_object: KnownObject | None) -> None:
         """Record the state of an object; None removes it."""
         self.others.pop(key, None)
         before = self._objects.pop(key, None)
-        if before is not None and self._holders.get(_name(before.dn)) == key:
-            del self._holders[_name(before.dn)]
+        if before is not None and self._holders.get(_hash_name(before.dn)) == key:
+            del self._holders[_hash_name(before.dn)]
         if known_object is None:
             return
         if known_object.type:
             self._objects[key] = known_object
-            self._holders[_name(known_object.dn)] = key
+            self._holders[_hash_name(known_object.dn)] = key
         else:
             self.others[key] = known_object.version
 
@@ -135,7 +135,7 @@ def make_unchanged(seen: Seen) -> ObjectChange:
     return _make_object_change(ChangeEvent.CHANGED, seen.type, seen.dn, seen.guid, {})
 
 
-def _name(dn: str) -> int:
+def _hash_name(dn: str) -> int:
     return hash(dn.lower())
 
 

@@ -99,7 +99,7 @@ def add_ldap(
         if not items:
             continue
         marked = LDAP_MARK + name
-        texts = [_text(item) for item in items]
+        texts = [_decode_text(item) for item in items]
         if None in texts:
             body[marked], whole[marked] = _digest_of(b"\0".join(items)), tuple(items)
         else:
@@ -119,7 +119,8 @@ def make_attribute_change(
         whole: the values of which the new body has a digest.
     """
     return AttributeChange(
-        _value(type_name, name, old), whole[name] if name in whole else _value(type_name, name, new)
+        _restore_value(type_name, name, old),
+        whole[name] if name in whole else _restore_value(type_name, name, new),
     )
 
 
@@ -129,7 +130,7 @@ DEFAULT: Final = object()
 """Marker in place of a body's value: the attribute has its default."""
 
 
-def _value(type_name: str, name: str, plain: Any) -> Any:
+def _restore_value(type_name: str, name: str, plain: Any) -> Any:
     if plain is ABSENT:
         return None
     if isinstance(plain, dict) and set(plain) == {_DIGEST}:
@@ -159,7 +160,7 @@ def _digest_of(octets: bytes) -> dict[str, str]:
     return {_DIGEST: hashlib.sha256(octets).hexdigest()}
 
 
-def _text(octets: bytes) -> str | None:
+def _decode_text(octets: bytes) -> str | None:
     try:
         text = octets.decode()
     except UnicodeDecodeError:
