@@ -102,14 +102,14 @@ def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     Raises:
         UsageProblem: an address that is none, or no network.
     """
-    from mqdssm.drivers.discovery.interfaces import connected_networks
+    from mqdssm.drivers.discovery.interfaces import list_networks
     from mqdssm.engines.discovery.values import Network
     from mqdssm.model.discovery import IP_PORT
 
     if broadcast:
         return tuple(Network(*endpoint("--broadcast", text, IP_PORT)) for text in broadcast)
     with usage_problems():
-        networks = connected_networks()
+        networks = list_networks()
     if not networks:
         raise UsageProblem("this machine is connected to no network: say with --broadcast where to ask")
     return networks
@@ -285,7 +285,7 @@ async def _serve(
         _tell(run, service, reader, knowledge, answers.left_out)
     keeping = asyncio.create_task(cache.run())
     try:
-        with watch.running():
+        with watch.run():
             await service.run()
     finally:
         keeping.cancel()

@@ -21,7 +21,7 @@ log: Final = logging.getLogger(__name__)
 E = TypeVar("E")
 
 
-def steady_clock() -> Callable[[], float]:
+def make_steady_clock() -> Callable[[], float]:
     """Return a clock of seconds since 1970 that never goes backwards.
 
     The system clock may go backwards.
@@ -78,7 +78,7 @@ class EngineDriver(Generic[E]):
 
     Args:
         step: the engine's: processes an event at a time in seconds since 1970, returns the actions in order.
-        clock: seconds since 1970 that never go backwards; None: `steady_clock`.
+        clock: seconds since 1970 that never go backwards; None: `make_steady_clock`.
 
     Attributes:
         counts: what was dropped, or noted by the engine.
@@ -92,7 +92,7 @@ class EngineDriver(Generic[E]):
         self.counts: Final = EventCounts()
         self.notes: Final = RecentNotes()
         self._step = step
-        self._clock: Final = clock or steady_clock()
+        self._clock: Final = clock or make_steady_clock()
         self._stopping: Final = Event()
         self._events: Final[SimpleQueue[E | Exception | _Probe | None]] = SimpleQueue()
         self._timers: Final = Timers()

@@ -79,7 +79,7 @@ class MessageCounts:
         with self._lock:
             return dict(self._counts)
 
-    def last_heard(self, machine_name: str) -> float | None:
+    def find_last_heard(self, machine_name: str) -> float | None:
         """Return when a machine sent its last message, in seconds since 1970.
 
         None if it sent none since the start.
@@ -127,7 +127,7 @@ class RecentNotes:
                 RecentNote(at=now, summary=summary, detail=detail, is_warning=is_warning, count=count)
             )
 
-    def latest(self) -> tuple[RecentNote, ...]:
+    def list_latest(self) -> tuple[RecentNote, ...]:
         """Return the notes that are kept, the newest first."""
         with self._lock:
             notes = [*self._notes[True], *self._notes[False]]

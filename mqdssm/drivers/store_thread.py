@@ -159,7 +159,7 @@ class StoreThread:
 
     def state(self) -> StoreState:
         """Return the current state, without waiting; from any thread."""
-        problem = self._current_problem()
+        problem = self._describe_problem()
         return StoreState(
             is_reachable=not problem,
             waiting=self._jobs.qsize(),
@@ -176,7 +176,7 @@ class StoreThread:
         Args:
             wait_s: return after so many seconds, also if nothing is known then.
         """
-        silent_s = self._silent_s()
+        silent_s = self._measure_silence()
         heard_at = max(self._answered_at, self._heard_at())
         if silent_s < SILENT_S and time.monotonic() - heard_at > KNOWN_S:
             with suppress(DirectoryError, MappingError):
@@ -194,7 +194,7 @@ class StoreThread:
         return self._look_up(operation, LOOKUP_S)
 
     def _look_up(self, operation: Operation, wait_s: float) -> Result:
-        if self._down or self._stopping.is_set() or self._silent_s() >= SILENT_S:
+        if self._down or self._stopping.is_set() or self._measure_silence() >= SILENT_S:
             raise DirectoryNotConnected("the store cannot reach its directory now")
         future: Future[Result] = Future()
         begin = future.set_running_or_notify_cancel
@@ -256,19 +256,19 @@ class StoreThread:
             if wait is not None:
                 self._stopping.wait(wait)
 
-    def _silent_s(self) -> float:
+    def _measure_silence(self) -> float:
         """Return how long the attempt under way has had no answer; 0 if there is none."""
         begun_at = self._begun_at
         return 0.0 if begun_at is None else time.monotonic() - max(begun_at, self._heard_at())
 
-    def _current_problem(self) -> str:
+    def _describe_problem(self) -> str:
         """Return why and since when the directory is unreachable; empty if it is not."""
-        silent_s, since = self._silent_s(), self._failing_since
+        silent_s, since = self._measure_silence(), self._failing_since
         if silent_s >= SILENT_S:
-            return f"it has not answered since {_moment(since or time.time() - silent_s)}"
+            return f"it has not answered since {_format_time(since or time.time() - silent_s)}"
         if not self._down and not self._lookup_failed:
             return ""
-        return self._problem if since is None else f"{self._problem} (no answer since {_moment(since)})"
+        return self._problem if since is None else f"{self._problem} (no answer since {_format_time(since)})"
 
     def _attempt(self, job: _Job) -> DirectoryError | None:
         """Perform an operation and report its result.
@@ -284,7 +284,7 @@ class StoreThread:
             self._problem = str(error)
             is_away = job.begin is None or isinstance(error, DirectoryNotConnected)
             if is_away and self._failing_since is None:
-                self._failing_since = time.time() - self._silent_s()
+                self._failing_since = time.time() - self._measure_silence()
             if job.begin is None:
                 self._down = True
                 return error
@@ -315,7 +315,7 @@ class StoreThread:
         self._answered_at = time.monotonic()
 
 
-def _moment(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 

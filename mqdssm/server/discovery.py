@@ -94,7 +94,7 @@ class DiscoveryThread:
         self.addresses = tuple(SocketAddress(*address) for address in service.addresses)
         tasks = [asyncio.create_task(cache.run()), asyncio.create_task(self._stop_with(service))]
         try:
-            with KnowledgeWatch(self._directory, cache, tell=_log_unwatched).running():
+            with KnowledgeWatch(self._directory, cache, tell=_log_unwatched).run():
                 await service.run()
         finally:
             for task in tasks:

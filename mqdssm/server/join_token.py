@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 import mqdssm
 from mqdssm.directory.secret import Secret
 from mqdssm.drivers.authentication.private_key import PrivateKey
-from mqdssm.drivers.authentication.signatures import signing_key
+from mqdssm.drivers.authentication.signatures import find_signing_key
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError, DecodeError
 from mqdssm.model.guid import GUID_BYTES, Guid
@@ -316,7 +316,7 @@ def _is_signed(public_keys: str, token: JoinToken, purpose: bytes, document: byt
     except (DecodeError, ValueError):
         return False
     signed = _signed(token, purpose, document)
-    return signing_key(keys, signed, signature, HashAlgorithm.SHA256) is not None
+    return find_signing_key(keys, signed, signature, HashAlgorithm.SHA256) is not None
 
 
 def _signed(token: JoinToken, purpose: bytes, document: bytes) -> bytes:

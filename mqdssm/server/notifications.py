@@ -87,7 +87,7 @@ class NotificationThread:
     def _ready(self, url: str) -> None:
         """Note that all that happened before has been told."""
         self.problem = ""
-        self._feed.ready(url)
+        self._feed.on_ready(url)
 
     def _follow(self) -> None:
         """Notify owners until the watch is stopped or fails."""

@@ -78,7 +78,7 @@ class _Delivery:
 
 def _is_answering(server: DirectoryServer, partition: PartitionStatus, wait_s: float) -> bool:
     """Ask the owner, and return True at its first sign of life."""
-    owner, last_heard = partition.authority_name, server.driver.messages.last_heard
+    owner, last_heard = partition.authority_name, server.driver.messages.find_last_heard
     before, delivery, deadline = last_heard(owner), _Delivery(), time.monotonic() + wait_s
     question, queue = _question(server, partition, wait_s), _queue_of(server, owner)
     try:

@@ -134,7 +134,7 @@ class SnapshotReader:
         """
         if not psc_name:
             return ""
-        last_heard = self._server.driver.messages.last_heard(psc_name) or 0.0
+        last_heard = self._server.driver.messages.find_last_heard(psc_name) or 0.0
         silent_s = self._clock() - max(last_heard, self._started_at.timestamp())
         is_too_long = silent_s > PSC_SILENT_INTERVALS * self._server.settings.header_s
         return f"it has sent nothing for {silent_s / 60:.0f} minutes" if is_too_long else ""
@@ -187,7 +187,7 @@ class SnapshotReader:
         self, neighbor: NeighborStatus, unreachable: dict[str, str], queued: dict[str, int]
     ) -> NeighborSnapshot:
         key = neighbor.machine_name.casefold()
-        last_heard = self._server.driver.messages.last_heard(neighbor.machine_name)
+        last_heard = self._server.driver.messages.find_last_heard(neighbor.machine_name)
         return NeighborSnapshot(
             machine_name=neighbor.machine_name,
             site_id=neighbor.site_id.uuid,
@@ -238,8 +238,8 @@ class SnapshotReader:
 
     def _notes(self) -> tuple[NoteSnapshot, ...]:
         own_objects = self._own_objects
-        received = () if own_objects is None else own_objects.driver.notes.latest()
-        notes = (*self._server.driver.notes.latest(), *received)
+        received = () if own_objects is None else own_objects.driver.notes.list_latest()
+        notes = (*self._server.driver.notes.list_latest(), *received)
         return tuple(
             NoteSnapshot(
                 at=_moment(note.at),

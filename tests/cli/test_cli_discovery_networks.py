@@ -231,8 +231,8 @@ def test_networks_with_odd_masks_and_broadcast_addresses(networks: Networks, add
 def known_to_client(networks: Networks) -> list[str]:
     """The networks that the client finds, each with whether it is one of remote access."""
     code = (
-        "from mqdssm.drivers.discovery.interfaces import connected_networks\n"
-        "for one in connected_networks(): print(one, int(one.remote_access))"
+        "from mqdssm.drivers.discovery.interfaces import list_networks\n"
+        "for one in list_networks(): print(one, int(one.remote_access))"
     )
     told = networks.lan.run("client", [sys.executable, "-c", code], env=_environment())
     return sorted(told.stdout.splitlines())

@@ -168,17 +168,15 @@ def test_an_identifier_of_another_machine(web01, openldap_server, openldap_direc
     other = Guid.of(uuid4())
     openldap_directory.create(queue_manager("web05", other))
     resolver = NameResolver(directory=directory)
-    assert resolver.belongs_to_another("WEB01", other)
-    assert resolver.belongs_to_another("web01.example.com", other)
-    assert not resolver.belongs_to_another("web01", web01)
-    assert not resolver.belongs_to_another("web01", Guid.of(uuid4())), (
-        "installed again, and not replicated yet"
-    )
-    assert not resolver.belongs_to_another("alias", other)
-    assert not resolver.belongs_to_another(ip_address("10.0.0.5"), other)
+    assert resolver.is_of_another("WEB01", other)
+    assert resolver.is_of_another("web01.example.com", other)
+    assert not resolver.is_of_another("web01", web01)
+    assert not resolver.is_of_another("web01", Guid.of(uuid4())), "installed again, and not replicated yet"
+    assert not resolver.is_of_another("alias", other)
+    assert not resolver.is_of_another(ip_address("10.0.0.5"), other)
     openldap_directory.close()
-    assert not resolver.belongs_to_another("web01", other), "an outage of the directory"
-    assert not NameResolver().belongs_to_another("web01", other)
+    assert not resolver.is_of_another("web01", other), "an outage of the directory"
+    assert not NameResolver().is_of_another("web01", other)
 
 
 def test_the_cache_is_bounded(monkeypatch):

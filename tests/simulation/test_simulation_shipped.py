@@ -49,5 +49,5 @@ def test_it_is_seen_when_no_message_is_believed(monkeypatch: pytest.MonkeyPatch)
     def refuse(*_arguments: Any) -> Distrust:
         return Distrust.WRONG
 
-    monkeypatch.setattr(authentication.Verifier, "_signed_by", refuse)
+    monkeypatch.setattr(authentication.Verifier, "_find_signer", refuse)
     assert simulate(SEED).violation

@@ -123,7 +123,7 @@ def test_what_a_watcher_saw_is_read_at_once(world):
         machine = there.machine(settle_s=3600.0)
         guid = world.queue(machine.name, "watched")
         foreign = world.queue()
-        machine.driver.watched(
+        machine.driver.on_changes(
             ObjectChange(event=ChangeEvent.CREATED, type="queue", dn="CN=x", guid=one)
             for one in (foreign, guid)
         )

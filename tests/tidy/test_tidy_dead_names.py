@@ -27,7 +27,7 @@ KEPT = {
         "asyncio calls it",
     ),
     "mqdssm/drivers/discovery/client.py": {
-        "networks_changed": "an event of [MS-MQSD] 3.2.4 that a program reports"
+        "report_networks": "an event of [MS-MQSD] 3.2.4 that a program reports"
     },
     "mqdssm/wire/mqqb.py": dict.fromkeys(
         ("decode_ping", "encode_ping", "decode_order_ack"),

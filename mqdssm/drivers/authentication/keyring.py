@@ -67,7 +67,7 @@ class TrustedSender:
 class KeyRing(Protocol):
     """Source of the machines and keys that may sign as a queue manager."""
 
-    def senders(self, queue_manager: Guid) -> Iterable[TrustedSender]:
+    def find_senders(self, queue_manager: Guid) -> Iterable[TrustedSender]:
         """Return senders that may have signed messages with a SenderIdentifier.
 
         The likeliest sender is first.
@@ -89,7 +89,7 @@ class PinnedKeys:
 
     pinned_senders: Mapping[Guid, TrustedSender]
 
-    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
+    def find_senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the configured sender with this identifier, if there is one."""
         if queue_manager in self.pinned_senders:
             yield replace(self.pinned_senders[queue_manager], machine_id=queue_manager)
@@ -105,14 +105,14 @@ class KeyRings:
 
     rings: tuple[KeyRing, ...]
 
-    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
+    def find_senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the senders of all key rings.
 
         Raises:
-            DirectoryError: as `KeyRing.senders`.
+            DirectoryError: as `KeyRing.find_senders`.
         """
         for at, ring in enumerate(self.rings, start=1):
-            for sender in ring.senders(queue_manager):
+            for sender in ring.find_senders(queue_manager):
                 yield _with_ring_name(sender, self.rings[at:], queue_manager)
 
 
@@ -125,7 +125,7 @@ def _with_ring_name(sender: TrustedSender, rings: Iterable[KeyRing], queue_manag
         senders = [
             candidate
             for ring in rings
-            for candidate in ring.senders(queue_manager)
+            for candidate in ring.find_senders(queue_manager)
             if candidate.machine_id == queue_manager and set(candidate.keys) & set(sender.keys)
         ]
     except (DirectoryError, MappingError) as error:  # an entry of another machine may be damaged
@@ -163,7 +163,7 @@ class DirectoryKeys:
         # one by one: with an unreliable directory, reading all of them at once might never succeed
         self._own: Final = _Answers[Guid, tuple[TrustedSender | None]](clock)
 
-    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
+    def find_senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the machine, also as PSC of its site.
 
         For an unknown machine it yields the PSCs of all sites.
@@ -180,7 +180,7 @@ class DirectoryKeys:
                 yield from site.as_machine(psc)  # of more than one site: all but one of the PSCs lie
         if is_psc:
             return
-        machine = self._machines.get(queue_manager, lambda: self._machine(queue_manager))
+        machine = self._machines.get(queue_manager, lambda: self._find_machine(queue_manager))
         if machine is None:
             yield from (site.controller for site in sites if site.controller.keys)
             return
@@ -232,13 +232,13 @@ class DirectoryKeys:
             if properties is None or get_roles(properties):
                 self._own.forget(partition_id)
 
-    def _machine(self, identifier: Guid) -> TrustedSender | None:
+    def _find_machine(self, identifier: Guid) -> TrustedSender | None:
         machine = read_object(self._perform, ObjectType.MACHINE, identifier=identifier)
-        return None if machine is None else _sender(machine)
+        return None if machine is None else _build_sender(machine)
 
     def _read_sites(self) -> tuple["_Site", ...]:
         pairs = (
-            (site_object.identifier, _controller(_values(site_object), site_object.identifier))
+            (site_object.identifier, _build_controller(_collect_values(site_object), site_object.identifier))
             for site_object in list_objects(self._perform, ObjectType.SITE)
         )
         return tuple(_Site(site, psc) for site, psc in pairs if site is not None and psc.machine_name)
@@ -250,7 +250,7 @@ class DirectoryKeys:
         """
         role = int(Service.PSC | Service.PEC)
         machines = map(
-            _sender, list_objects(self._perform, ObjectType.MACHINE, site.identifier, service=role)
+            _build_sender, list_objects(self._perform, ObjectType.MACHINE, site.identifier, service=role)
         )
         named = (
             machine
@@ -345,38 +345,38 @@ class _Answers(Generic[_K, _V]):
         return answer
 
 
-def _sender(machine: ops.ObjectRead) -> TrustedSender | None:
+def _build_sender(machine: ops.ObjectRead) -> TrustedSender | None:
     """Return a machine as a sender; None if it has no name."""
-    values = _values(machine)
-    name = _text(values.get(Propid.QM_PATHNAME))
+    values = _collect_values(machine)
+    name = _as_text(values.get(Propid.QM_PATHNAME))
     if not name:
         return None
     return TrustedSender(
         machine_name=name,
-        service=Service(_number(values.get(Propid.QM_SERVICE))),
+        service=Service(_as_number(values.get(Propid.QM_SERVICE))),
         keys=_keys(values.get(Propid.QM_SIGN_PK), f"machine {machine.identifier}"),
         machine_id=machine.identifier,
         site_id=machine.partition_id,
     )
 
 
-def _controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> TrustedSender:
+def _build_controller(values: Mapping[Propid, PropertyValue], site: Guid | None) -> TrustedSender:
     return TrustedSender(
-        machine_name=_text(values.get(Propid.S_PSC)),
+        machine_name=_as_text(values.get(Propid.S_PSC)),
         service=Service.PSC,
         keys=_keys(values.get(Propid.S_PSC_SIGNPK), f"site {site}"),
     )
 
 
-def _values(read: ops.ObjectRead) -> dict[Propid, PropertyValue]:
+def _collect_values(read: ops.ObjectRead) -> dict[Propid, PropertyValue]:
     return dict(read.properties or ())
 
 
-def _text(value: PropertyValue | None) -> str:
+def _as_text(value: PropertyValue | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _number(value: PropertyValue | None) -> int:
+def _as_number(value: PropertyValue | None) -> int:
     return value if isinstance(value, int) else 0
 
 

@@ -144,7 +144,7 @@ class PrivateKey:
 
         The signature is little-endian, as in CryptoAPI (decision R57).
         """
-        return self._key.sign(data, _padding(), _hash(algorithm))[::-1]
+        return self._key.sign(data, _make_padding(), _make_hash(algorithm))[::-1]
 
     def __repr__(self) -> str:
         return f"PrivateKey({self._key.key_size} bits, ***)"
@@ -158,14 +158,14 @@ def is_signed(key: "RSAPublicKey", data: bytes, signature: bytes, algorithm: Has
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  heavy, seldom needed
 
     try:
-        key.verify(signature[::-1], data, _padding(), _hash(algorithm))
+        key.verify(signature[::-1], data, _make_padding(), _make_hash(algorithm))
     except InvalidSignature:
         return False
     return True
 
 
 @cache
-def _padding() -> "PKCS1v15":
+def _make_padding() -> "PKCS1v15":
     from cryptography.hazmat.primitives.asymmetric.padding import (  # noqa: PLC0415  heavy, seldom needed
         PKCS1v15,
     )
@@ -174,7 +174,7 @@ def _padding() -> "PKCS1v15":
 
 
 @cache
-def _hash(algorithm: HashAlgorithm) -> "hashes.HashAlgorithm":
+def _make_hash(algorithm: HashAlgorithm) -> "hashes.HashAlgorithm":
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415  heavy, seldom needed
 
     # MD5 and SHA-1 are the protocol's own (decision R17)

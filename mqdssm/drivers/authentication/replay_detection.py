@@ -44,7 +44,7 @@ class SeenSignatures:
     def __len__(self) -> int:
         return len(self._seen)
 
-    def in_time(self, date: int, now: float) -> bool:
+    def is_in_time(self, date: int, now: float) -> bool:
         """Return True if messages of this date may be admitted now.
 
         Dates and times are in seconds since 1970.
@@ -145,7 +145,7 @@ class ReplayDetector:
         self._of: Final[dict[str, SeenSignatures]] = {}
         self._lock: Final = Lock()
 
-    def in_time(self, date: int, now: float) -> bool:
+    def is_in_time(self, date: int, now: float) -> bool:
         """Return True if messages of this date may be admitted now, from some sender."""
         lowest = 0 if self._knows_before else self._start(now)
         return date >= lowest and abs(now - date) <= self._age_max
@@ -161,7 +161,7 @@ class ReplayDetector:
         with self._lock:
             if self._total >= self._seen_max or len(self._of) >= SENDERS_MAX:
                 self._make_room(now)
-            if not self.in_time(date, now):
+            if not self.is_in_time(date, now):
                 return False
             mine = self._of.get(sender)
             if mine is None:

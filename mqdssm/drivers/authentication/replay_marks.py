@@ -43,7 +43,7 @@ class ReplayMarks(Closeable):
 
     def __init__(self, file: Path) -> None:
         self._lock: Final = Lock()
-        self._document: Final = LockedDocument(file, title="replay marks", owner="server", parse=_dates_in)
+        self._document: Final = LockedDocument(file, title="replay marks", owner="server", parse=_parse_dates)
         self.is_new: Final = self._document.content is None
         self.floor, self._before = self._document.content or (0, {})
         self._marks: Mapping[str, int] = self._before
@@ -107,7 +107,7 @@ class ReplayMarks(Closeable):
         self._latest = {sender: at for sender, at in self._latest.items() if sender in latest_marks}
 
 
-def _dates_in(document: Any) -> tuple[int, dict[str, int]]:
+def _parse_dates(document: Any) -> tuple[int, dict[str, int]]:
     floor, senders = document["floor"], document["senders"]
     if not all(type(date) is int for date in (floor, *senders.values())):
         raise ValueError

@@ -178,7 +178,7 @@ class Verifier:
         if problem is not None:
             return problem
         try:
-            verified = self._signed_by(message)
+            verified = self._find_signer(message)
         except (DirectoryError, MappingError) as error:  # the directory or the object cannot be read
             self._warnings.log(log, "a message is dropped, its sender cannot be looked up: %s", error)
             return Distrust.UNAVAILABLE
@@ -214,15 +214,15 @@ class Verifier:
         date = message.application_tag
         if not date:
             return Distrust.REFUSED if self._policy.dated_only else None
-        return None if self._replays.in_time(date, now) else Distrust.STALE
+        return None if self._replays.is_in_time(date, now) else Distrust.STALE
 
-    def _signed_by(self, message: Message) -> Verified | Distrust:
+    def _find_signer(self, message: Message) -> Verified | Distrust:
         """Return who signed a message, or a reason if nobody did."""
         problem = Distrust.UNKNOWN
-        for sender in islice(self._keys.senders(Guid(message.sender)), SENDERS_TRIED_MAX):
+        for sender in islice(self._keys.find_senders(Guid(message.sender)), SENDERS_TRIED_MAX):
             problem = Distrust.WRONG
             for level in (AuthenticationLevel.SIG20, AuthenticationLevel.SIG10):  # the order of 3.1.5.8.3
-                key = _signing_key(message, level, sender) if level in self._policy.levels else None
+                key = _find_signing_key(message, level, sender) if level in self._policy.levels else None
                 if key is not None:
                     return Verified(sender=sender, level=level, fingerprint=key.fingerprint)
         return problem
@@ -239,26 +239,28 @@ class UsableKey:
     fingerprint: str
 
 
-def _signing_key(message: Message, level: AuthenticationLevel, sender: TrustedSender) -> UsableKey | None:
+def _find_signing_key(
+    message: Message, level: AuthenticationLevel, sender: TrustedSender
+) -> UsableKey | None:
     """Return the key of a sender that a message was signed with; None if no key fits."""
     try:
         data = signed_bytes(message, level)
     except ValueError:  # a destination that cannot be signed
         return None
-    return signing_key(sender.keys, data, message.signature, message.hash_algorithm)
+    return find_signing_key(sender.keys, data, message.signature, message.hash_algorithm)
 
 
-def signing_key(
+def find_signing_key(
     keys: Sequence[PublicKey], data: bytes, signature: bytes, algorithm: HashAlgorithm
 ) -> UsableKey | None:
     """Return the key that some bytes were signed with; None if no key fits."""
-    usable_keys = filter(None, map(_usable, keys[:KEYS_TRIED_MAX]))
+    usable_keys = filter(None, map(_decode_key, keys[:KEYS_TRIED_MAX]))
     good = (usable_key for usable_key in usable_keys if is_signed(usable_key.key, data, signature, algorithm))
     return next(good, None)
 
 
 @lru_cache(maxsize=_USABLE_KEYS)
-def _usable(key: PublicKey) -> UsableKey | None:
+def _decode_key(key: PublicKey) -> UsableKey | None:
     """Decode a key; None if it is too short or damaged (decision R57)."""
     try:
         public = key.rsa()

@@ -51,7 +51,7 @@ class DiscoveryDriver:
         self._waiting = 0  # callers that wait for the result
         self._performers: Final[Mapping[type, Callable[..., None]]] = {
             do.Broadcast: self._broadcast,
-            do.SearchFinished: self._finished,
+            do.SearchFinished: self._end,
             Dropped: lambda action: self.counts.add(action.what),
         }
 
@@ -78,7 +78,7 @@ class DiscoveryDriver:
             if not self._waiting:  # all have their answer, or have given up
                 self._close()
 
-    def networks_changed(self, networks: Sequence[Network]) -> None:
+    def report_networks(self, networks: Sequence[Network]) -> None:
         """Report the networks to which the computer is now connected.
 
         Call it in the event loop.
@@ -131,7 +131,7 @@ class DiscoveryDriver:
                 return
             self._take(do.ReplyReceived(network=network, data=data, source=source))
 
-    def _finished(self, action: do.SearchFinished) -> None:
+    def _end(self, action: do.SearchFinished) -> None:
         if self._running is not None and not self._running.done():
             self._running.set_result(action.result)
         self._close_sockets()

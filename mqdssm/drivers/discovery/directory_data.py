@@ -109,24 +109,28 @@ class DiscoveryReader:
             ) from None
         if site.identifier is None:
             raise ObjectNotFound(f"site {self._site!r} has no GUID that can be read")
-        machines = sorted(self._machines(), key=lambda machine: (not self._is_own(machine), _key(machine)))
+        machines = sorted(
+            self._search_machines(), key=lambda machine: (not self._is_own(machine), _key_of(machine))
+        )
         beside = self._read_mqis_attributes()
         servers: list[DirectoryServiceServer] = []
         for machine in machines:
             if site.identifier in machine.site_identifier_list:
                 addresses, _ = beside.get(key_of(machine.full_path or ""), (b"", ()))
-                servers += _entry(machine, addresses)
+                servers += _build_entry(machine, addresses)
         return Knowledge(
             site=Guid.of(site.identifier),
             servers=tuple(servers),
-            networks=self._networks or self._own_networks(machines, beside) or tuple(self._all_networks()),
+            networks=self._networks
+            or self._find_own_networks(machines, beside)
+            or tuple(self._search_networks()),
         )
 
     def is_listed(self, knowledge: Knowledge) -> bool:
         """Return True if the server's own computer is among the servers in its answers."""
         return self._computer.casefold() in {server.name.casefold() for server in knowledge.servers}
 
-    def _machines(self) -> Iterator[QueueManager]:
+    def _search_machines(self) -> Iterator[QueueManager]:
         """Search the queue managers that are directory servers."""
         filters = [Filter("DirectoryServer", "==", True)]
         attributes = ["ComputerName", "FullPath", "SiteIdentifierList"]
@@ -149,13 +153,13 @@ class DiscoveryReader:
             by_dn[key_of(entry.dn)] = addresses, networks
         return by_dn
 
-    def _own_networks(
+    def _find_own_networks(
         self, machines: Sequence[QueueManager], beside: dict[str, tuple[bytes, tuple[Guid, ...]]]
     ) -> tuple[Guid, ...]:
         own_dns = (key_of(machine.full_path or "") for machine in machines if self._is_own(machine))
         return next((beside[dn][1] for dn in own_dns if dn in beside), ())
 
-    def _all_networks(self) -> Iterator[Guid]:
+    def _search_networks(self) -> Iterator[Guid]:
         """Yield the GUIDs of all connected networks (decisions M44, S6).
 
         Only MQIS has such objects.
@@ -173,14 +177,14 @@ class DiscoveryReader:
                     yield identifier
 
     def _is_own(self, machine: QueueManager) -> bool:
-        return _key(machine) == self._computer.casefold()
+        return _key_of(machine) == self._computer.casefold()
 
 
-def _key(machine: QueueManager) -> str:
+def _key_of(machine: QueueManager) -> str:
     return (machine.computer_name or "").casefold()
 
 
-def _entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
+def _build_entry(machine: QueueManager, addresses: bytes) -> Iterator[DirectoryServiceServer]:
     """Yield the entry of a server (decision S20).
 
     There is none if its name is no NetBIOS name.
@@ -292,7 +296,7 @@ class KnowledgeWatch:
         self._told = ""
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def run(self) -> Iterator[None]:
         """Watch the directory while the block runs."""
         self._thread.start()
         try:

@@ -39,7 +39,7 @@ _NOBODY: Final = frozenset({"0.0.0.0", _EVERYWHERE})  # noqa: S104  no addresses
 """Broadcast addresses without information: none was set, or it goes to the default route."""
 
 
-def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
+def list_networks(port: int = IP_PORT) -> tuple[Network, ...]:
     """Return all networks of this computer but its loopback.
 
     Point-to-point links count as remote access.
@@ -54,7 +54,7 @@ def connected_networks(port: int = IP_PORT) -> tuple[Network, ...]:
         raise ConfigError(f"{_UNKNOWN}: name them, as 10.0.0.255")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         # several addresses on one network are one network
-        return tuple({network.address: network for network in _networks(sock, port)}.values())
+        return tuple({network.address: network for network in _yield_networks(sock, port)}.values())
 
 
 def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
@@ -74,11 +74,13 @@ def on_link_networks() -> tuple[ipaddress.IPv4Network, ...]:
 def _on_link(sock: socket.socket) -> Iterator[ipaddress.IPv4Network]:
     for request in _addresses(sock):
         try:
-            flags = _flags(sock, request)
-            mask = _text_of(_ioctl(sock, _SIOCGIFNETMASK, request))
-            others_end = _text_of(_ioctl(sock, _SIOCGIFDSTADDR, request)) if flags & _POINT_TO_POINT else ""
+            flags = _read_flags(sock, request)
+            mask = _text_of(_call_ioctl(sock, _SIOCGIFNETMASK, request))
+            others_end = (
+                _text_of(_call_ioctl(sock, _SIOCGIFDSTADDR, request)) if flags & _POINT_TO_POINT else ""
+            )
         except OSError:
-            continue  # as in _networks
+            continue  # as in _yield_networks
         network = ipaddress.IPv4Interface(f"{_text_of(request)}/{mask}").network
         if not flags & _UP or not network.prefixlen:  # a mask of nothing would be everybody
             continue
@@ -87,17 +89,17 @@ def _on_link(sock: socket.socket) -> Iterator[ipaddress.IPv4Network]:
             yield ipaddress.IPv4Network(others_end)
 
 
-def _networks(sock: socket.socket, port: int) -> Iterator[Network]:
+def _yield_networks(sock: socket.socket, port: int) -> Iterator[Network]:
     for request in _addresses(sock):
         try:
-            network = _network(sock, request, port)
+            network = _read_network(sock, request, port)
         except OSError:
             continue  # the interface or its address was removed meanwhile
         if network is not None:
             yield network
 
 
-def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
+def _read_network(sock: socket.socket, request: bytes, port: int) -> Network | None:
     """Return the network of an interface address.
 
     None if no server can be asked on it.
@@ -105,19 +107,19 @@ def _network(sock: socket.socket, request: bytes, port: int) -> Network | None:
     Raises:
         OSError: the address is not there any more.
     """
-    flags = _flags(sock, request)
+    flags = _read_flags(sock, request)
     if flags & _LOOPBACK or not flags & _UP:
         return None
     local = _text_of(request)
     if flags & _POINT_TO_POINT:
-        address = _text_of(_ioctl(sock, _SIOCGIFDSTADDR, request))
+        address = _text_of(_call_ioctl(sock, _SIOCGIFDSTADDR, request))
     elif flags & _BROADCAST:
-        address = _text_of(_ioctl(sock, _SIOCGIFBRDADDR, request))
+        address = _text_of(_call_ioctl(sock, _SIOCGIFBRDADDR, request))
     else:
         return None
     remote: str | None = address
     if address in _NOBODY or address == local:  # as of a tunnel into a whole network
-        remote = _broadcast_address(local, _text_of(_ioctl(sock, _SIOCGIFNETMASK, request)))
+        remote = _broadcast_address(local, _text_of(_call_ioctl(sock, _SIOCGIFNETMASK, request)))
     if remote is None:
         return None
     return Network(remote, port, remote_access=bool(flags & _POINT_TO_POINT), local=local)
@@ -147,8 +149,8 @@ def _addresses(sock: socket.socket) -> Iterator[bytes]:
         yield data[at : at + _IFREQ_BYTES]
 
 
-def _flags(sock: socket.socket, request: bytes) -> int:
-    (flags,) = struct.unpack_from("=H", _ioctl(sock, _SIOCGIFFLAGS, request), _NAME_BYTES)
+def _read_flags(sock: socket.socket, request: bytes) -> int:
+    (flags,) = struct.unpack_from("=H", _call_ioctl(sock, _SIOCGIFFLAGS, request), _NAME_BYTES)
     return int(flags)
 
 
@@ -156,6 +158,6 @@ def _text_of(request: bytes) -> str:
     return socket.inet_ntoa(request[_ADDRESS])
 
 
-def _ioctl(sock: socket.socket, command: int, request: bytes) -> bytes:
+def _call_ioctl(sock: socket.socket, command: int, request: bytes) -> bytes:
     answer: bytes = fcntl.ioctl(sock, command, request)
     return answer

@@ -42,7 +42,7 @@ _NEXT, _DROP, _ACCEPT, _SOURCES = "next", "drop", "accept", "sources"
 _Row = tuple[int, int, str, str]  # instruction, operand, where to go if it holds, and if not
 
 
-def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
+def build_program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -> bytes:
     """Return the BPF program that accepts only requests from permitted sources.
 
     A source is permitted if it is allowed and not muted.
@@ -86,10 +86,10 @@ def program(muted: Collection[str] = (), sources: SourceNetworks = EVERYWHERE) -
     ends: list[_Row] = [(_RETURN, 0xFFFF_FFFF, _NEXT, _NEXT), (_RETURN, 0, _NEXT, _NEXT)]
     places = {_SOURCES: len(shape), _ACCEPT: len(shape) + len(of_source)}
     places[_DROP] = places[_ACCEPT] + 1
-    return b"".join(_assembled([*shape, *of_source, *ends], places))
+    return b"".join(_assemble([*shape, *of_source, *ends], places))
 
 
-def _assembled(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
+def _assemble(rows: list[_Row], places: dict[str, int]) -> Iterator[bytes]:
     """Yield each row as a struct sock_filter; jumps count from the next instruction."""
     for at, (code, operand, holds, fails) in enumerate(rows):
         jumps = (places.get(where, at + 1) - at - 1 for where in (holds, fails))
@@ -103,15 +103,15 @@ def attach(
 
     Args:
         filtered: the socket.
-        muted: IPv4 addresses, as in `program`.
-        sources: networks that are answered, as in `program`.
+        muted: IPv4 addresses, as in `build_program`.
+        sources: networks that are answered, as in `build_program`.
 
     Returns:
         True if the socket has the filter now.
     """
     if sys.platform != "linux":
         return False
-    instructions = program(muted, sources)
+    instructions = build_program(muted, sources)
     buffer = ctypes.create_string_buffer(instructions, len(instructions))
     fprog = struct.pack("HP", len(instructions) // 8, ctypes.addressof(buffer))
     try:
@@ -122,7 +122,7 @@ def attach(
     return True
 
 
-def dropped(filtered: socket.socket) -> int:
+def count_dropped(filtered: socket.socket) -> int:
     """Return the number of datagrams that the operating system dropped.
 
     The filter or a lack of room makes the system drop datagrams.

@@ -107,9 +107,9 @@ class DiscoveryListener:
             self._server.sources = sources
             self._filter(self._muted)
 
-    def dropped(self) -> int:
+    def count_dropped(self) -> int:
         """Return the number of datagrams that the operating system has dropped."""
-        now = 0 if self._socket is None else packet_filter.dropped(self._socket)
+        now = 0 if self._socket is None else packet_filter.count_dropped(self._socket)
         return self._dropped_before + now
 
     def start(self) -> None:
@@ -151,7 +151,7 @@ class DiscoveryListener:
 
     def _close(self, _action: do.Close) -> None:
         if self._socket is not None:
-            self._dropped_before = self.dropped()
+            self._dropped_before = self.count_dropped()
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
             self._socket = None
@@ -316,7 +316,7 @@ class DiscoveryService:
 
     def read_counts(self) -> Mapping[str, int]:
         """Return all counts, including datagrams dropped by the operating system."""
-        dropped = sum(listener.dropped() for listener in self._listeners)
+        dropped = sum(listener.count_dropped() for listener in self._listeners)
         return {**self.counts.copy(), **({DROPPED: dropped} if dropped else {})}
 
     def _report(self) -> None:

@@ -61,9 +61,9 @@ class OwnedReader:
                 ):
                     return do.NotRead(reason=f"directory server {server} is on the list, but not known here")
                 case do.ReadQueue(identifier=identifier, server=server):
-                    return do.QueueRead(queue=self._queue(self._directory_of(server), identifier))
+                    return do.QueueRead(queue=self._read_queue(self._directory_of(server), identifier))
                 case do.ReadQueueManager(server=server):
-                    return do.QueueManagerRead(manager=self._manager(self._directory_of(server))[0])
+                    return do.QueueManagerRead(manager=self._read_manager(self._directory_of(server))[0])
                 case do.ReadAll():
                     return self._read_all_objects()
         except DirectoryError as error:
@@ -73,13 +73,13 @@ class OwnedReader:
     def _directory_of(self, server: str | None) -> Directory:
         return self._directory if server is None else self._servers[server.casefold()]
 
-    def _queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
+    def _read_queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
         search_filter = Filter("Identifier", "==", identifier)
         for queue in directory.search(Queue, search_filter, attributes=owned.QUEUE_ATTRIBUTES):
-            return _owned(queue)
+            return _convert_queue(queue)
         return None
 
-    def _manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
+    def _read_manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
         """Return the own queue manager and its DN; None for both if it is not found."""
         search_filter = Filter("Identifier", "==", self._identifier)
         for queue_manager in directory.search(QueueManager, search_filter, attributes=_MANAGER):
@@ -89,15 +89,15 @@ class OwnedReader:
         return None, None
 
     def _read_all_objects(self) -> do.AllRead:
-        manager, place = self._manager(self._directory)
+        manager, place = self._read_manager(self._directory)
         if manager is None or place is None:
             return do.AllRead(manager=None)
         queue_objects = self._directory.search(Queue, attributes=owned.QUEUE_ATTRIBUTES, below=place)
-        queues = tuple(queue for queue in map(_owned, queue_objects) if queue is not None)
+        queues = tuple(queue for queue in map(_convert_queue, queue_objects) if queue is not None)
         return do.AllRead(manager=manager, queues=queues)
 
 
-def _owned(queue: Queue) -> owned.OwnedQueue | None:
+def _convert_queue(queue: Queue) -> owned.OwnedQueue | None:
     try:
         return owned.OwnedQueue.of(queue)
     except ValueError as error:  # damaged: the adapter has logged it

@@ -121,7 +121,7 @@ class NotificationDriver(EngineDriver[do.Event]):
         """
         self._refresh_asked.set()
 
-    def watched(self, changes: Iterable[ObjectChange]) -> None:
+    def on_changes(self, changes: Iterable[ObjectChange]) -> None:
         """Take a watch's changes and read the own objects among them.
 
         Any thread may call this.

@@ -29,7 +29,7 @@ class LocalReceiver(Protocol):
     def refresh(self) -> None:
         """Read all own objects soon."""
 
-    def watched(self, changes: Iterable[ObjectChange]) -> None:
+    def on_changes(self, changes: Iterable[ObjectChange]) -> None:
         """Read the own objects among the changed ones."""
 
 
@@ -64,7 +64,7 @@ class WatchFeed:
         self._pauses = pauses or Pauses()
         self.counts: Final = EventCounts()
 
-    def ready(self, _url: str = "") -> None:
+    def on_ready(self, _url: str = "") -> None:
         """Read the own objects once more when the watch begins.
 
         `Directory.watch` takes this as ``on_ready``.
@@ -87,7 +87,7 @@ class WatchFeed:
         for change in changes:
             self.counts.add("changes")
             if self._receiver is not None:
-                self._receiver.watched((change,))
+                self._receiver.on_changes((change,))
             if self._notifier is not None:
                 rest = changes.rest if isinstance(changes, Watch) else _sleep
                 if not self._notify(self._notifier, change, rest):
@@ -100,7 +100,7 @@ class WatchFeed:
 
         Returns False if the watch was stopped before all were notified.
         """
-        removal = _deletion_for_old_owner(change)
+        removal = _make_deletion_for_old_owner(change)
         for item in (change,) if removal is None else (removal, change):
             failures = 0
             while not self._try_to_notify(notifier, item):
@@ -133,7 +133,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-def _deletion_for_old_owner(change: ObjectChange) -> ObjectChange | None:
+def _make_deletion_for_old_owner(change: ObjectChange) -> ObjectChange | None:
     """Return the deletion to send to the old owner of a moved queue (C27).
 
     None otherwise.

@@ -110,7 +110,7 @@ class Acknowledger:
             self.acknowledge(message, message_class)
             return
         try:
-            with self.store.transaction():
+            with self.store.begin_transaction():
                 self.store.remove_arrived(queue.number, message.identifier)
                 send = self.prepare(message, message_class)
         except TransportError as error:

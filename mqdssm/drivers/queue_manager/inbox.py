@@ -17,7 +17,7 @@ Leave: TypeAlias = Callable[[LocalQueue, Message, MessageClass], None]
 """Removes a message for good, and sends the acknowledgement of a class that it asked for, if it did."""
 
 
-def _size(arrival: Arrival) -> int:
+def _size_of(arrival: Arrival) -> int:
     return arrival.octets
 
 
@@ -41,7 +41,9 @@ class LocalInbox:
         self._known: Final[OrderedDict[MessageId, None]] = OrderedDict()
         self._closed = False
         self._listeners: Final[set[Callable[[], None]]] = set()
-        self._waiting: Final[MessageQueue[Arrival]] = MessageQueue(queue.messages_max, queue.bytes_max, _size)
+        self._waiting: Final[MessageQueue[Arrival]] = MessageQueue(
+            queue.messages_max, queue.bytes_max, _size_of
+        )
 
     @property
     def is_closed(self) -> bool:
@@ -77,7 +79,7 @@ class LocalInbox:
         until: float | None = None
         while not self._closed:
             with self._lock:
-                expired = self._waiting.expired(self._clock())
+                expired = self._waiting.remove_expired(self._clock())
                 item = self._waiting.lend()
                 if not expired and item is None:
                     now = time.monotonic()
@@ -87,7 +89,7 @@ class LocalInbox:
                     if not self._closed:
                         self._changed.wait(until - now)
             if expired:
-                self._late(expired)
+                self._leave_late(expired)
             if item is not None:
                 return item
         return None
@@ -119,7 +121,7 @@ class LocalInbox:
 
     def purge(self) -> None:
         """Remove all messages; senders receive NackQueuePurged if they asked for it."""
-        self.empty(MessageClass.NACK_QUEUE_PURGED)
+        self.remove_all(MessageClass.NACK_QUEUE_PURGED)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call a function when there may be a message, or the queue is closed.
@@ -194,16 +196,16 @@ class LocalInbox:
     def expire(self, now: float) -> float | None:
         """Remove expired messages; return the next deadline in seconds since 1970."""
         with self._lock:
-            expired = self._waiting.expired(now)
+            expired = self._waiting.remove_expired(now)
             deadline = self._waiting.deadline
-        self._late(expired)
+        self._leave_late(expired)
         return deadline
 
-    def _late(self, expired: Iterable[Arrival]) -> None:
+    def _leave_late(self, expired: Iterable[Arrival]) -> None:
         for late in expired:
             self._leave(self.queue, late.message, MessageClass.NACK_RECEIVE_TIMEOUT)
 
-    def empty(self, reason: MessageClass) -> None:
+    def remove_all(self, reason: MessageClass) -> None:
         """Remove all messages, and send acknowledgements of a class where asked for."""
         with self._lock:
             gone = self._waiting.clear()

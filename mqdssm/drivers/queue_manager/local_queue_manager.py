@@ -174,7 +174,7 @@ class LocalQueueManager:
         self._store = store
         self._outgoing: Final = Outgoing(settings.outgoing, self.counts, self._forget)
         self._acknowledger: Final = Acknowledger(
-            next_identifier=self._next_identifier,
+            next_identifier=self._take_identifier,
             enqueue=self._enqueue,
             clock=clock,
             store=store,
@@ -213,7 +213,7 @@ class LocalQueueManager:
         Raises:
             TransportError: the stored messages cannot be read.
         """
-        for message in () if self._store is None else self._store.sent():
+        for message in () if self._store is None else self._store.read_sent():
             if message.destination is None or not self._enqueue(address_of(message.destination), message):
                 log.warning("%s is full: a stored message waits for the next start", self._machine_name)
         if self._on_work is None:
@@ -226,7 +226,7 @@ class LocalQueueManager:
         with self._lock:
             is_known = queue.number in self._inboxes
         created = LocalInbox(queue, self._clock, self._acknowledger.leave)
-        for arrival in () if is_known or self._store is None else self._store.arrived(queue.number):
+        for arrival in () if is_known or self._store is None else self._store.read_arrived(queue.number):
             if not created.put(arrival):
                 log.warning("queue %s is full: a stored message waits for the next start", queue.name)
         with self._lock:
@@ -243,7 +243,7 @@ class LocalQueueManager:
     def queues(self) -> tuple[QueueState, ...]:
         """Return the state of all local and outgoing queues; from any thread."""
         with self._lock:
-            inboxes, outgoing = list(self._inboxes.values()), self._outgoing.sizes()
+            inboxes, outgoing = list(self._inboxes.values()), self._outgoing.measure_sizes()
         local = ((inbox.queue.name, False, inbox.size) for inbox in inboxes)
         remote = ((str(address), True, size) for address, size in outgoing.items())
         return tuple(
@@ -260,7 +260,7 @@ class LocalQueueManager:
             inbox = self._inboxes.pop(queue.number, None)
         if inbox is not None:
             inbox.close()
-            inbox.empty(MessageClass.NACK_QUEUE_DELETED)
+            inbox.remove_all(MessageClass.NACK_QUEUE_DELETED)
 
     def send(
         self, message: Message, destination: FormatName, *, observer: DeliveryObserver | None = None
@@ -275,7 +275,7 @@ class LocalQueueManager:
         address = address_of(destination)
         if self._closed:
             raise TransportError(f"queue manager {self._machine_name} is closed")
-        identifier = self._next_identifier()
+        identifier = self._take_identifier()
         complete = message.variant(
             identifier=identifier, sent_at=int(self._clock()), destination=destination, body=message.body
         )
@@ -382,7 +382,7 @@ class LocalQueueManager:
         """
         self._acknowledger.acknowledge(message, message_class)
 
-    def _next_identifier(self) -> MessageId:
+    def _take_identifier(self) -> MessageId:
         return MessageId(self._identifier, next(self._numbers))
 
     def _forget(self, message: Message) -> None:

@@ -69,7 +69,7 @@ class _Batch:
         self.octets[inbox] = self.octets.get(inbox, 0) + arrival.octets
         self.identifiers.add((inbox.queue.number, arrival.message.identifier))
 
-    def leaves_room(self, inbox: LocalInbox, arrival: Arrival) -> bool:
+    def has_room_for(self, inbox: LocalInbox, arrival: Arrival) -> bool:
         """Return True if a queue has room for another message after those of this batch."""
         octets = self.octets.get(inbox, 0) + arrival.octets
         return inbox.has_room(len(self.arrivals.get(inbox, ())), octets)
@@ -112,7 +112,7 @@ class MessageIntake:
         store = self._store if any(is_recoverable(entry.message) for entry in arriving) else None
         is_stored = True
         try:
-            with nullcontext() if store is None else store.transaction():
+            with nullcontext() if store is None else store.begin_transaction():
                 while pending:
                     self._take_in(pending[0], batch, store)
                     pending.popleft()
@@ -193,14 +193,16 @@ class MessageIntake:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         if isinstance(verdict, Distrust):
             self._counts.add(f"distrusted: {verdict.value}")
-            is_refused = verdict.is_bad_signature or self._would_be_lost(message, verdict)
+            is_refused = verdict.is_bad_signature or self._is_lost_if_dropped(message, verdict)
             return MessageClass.NACK_BAD_SIGNATURE if is_refused else verdict
         level = verdict.level if verdict else AuthenticationLevel.NONE
         sender = verdict.sender if verdict else None
         if message.authentication_level is not level:
             message = replace(message, authentication_level=level)
         arrival = Arrival(message=message, sender=sender)
-        return (inbox, arrival) if batch.leaves_room(inbox, arrival) else MessageClass.NACK_QUEUE_EXCEED_QUOTA
+        return (
+            (inbox, arrival) if batch.has_room_for(inbox, arrival) else MessageClass.NACK_QUEUE_EXCEED_QUOTA
+        )
 
     def _was_received(self, message: Message, inbox: LocalInbox, batch: _Batch) -> bool:
         """Return True if a queue has had the message.
@@ -212,7 +214,7 @@ class MessageIntake:
             return True
         return self._store is not None and is_recoverable(message) and self._store.has_had(number, identifier)
 
-    def _would_be_lost(self, message: Message, reason: Distrust) -> bool:
+    def _is_lost_if_dropped(self, message: Message, reason: Distrust) -> bool:
         """Return True if dropping a message without an answer would lose it.
 
         Recoverable messages alone are meant.

@@ -74,7 +74,7 @@ class MessageQueue(Generic[T]):
 
     def take(self) -> tuple[int, T] | None:
         """Remove and return the first message with its number; None if there is none."""
-        number = self._first()
+        number = self._find_first()
         return None if number is None else (number, self._remove(number))
 
     def lend(self) -> tuple[int, T] | None:
@@ -82,7 +82,7 @@ class MessageQueue(Generic[T]):
 
         None if there is no message.
         """
-        number = self._first()
+        number = self._find_first()
         if number is None:
             return None
         entry = self._lent[number] = self._held[number]
@@ -110,7 +110,7 @@ class MessageQueue(Generic[T]):
         """Remove and return the message with a number, which must be in the queue."""
         return self._remove(number)
 
-    def expired(self, now: float) -> list[T]:
+    def remove_expired(self, now: float) -> list[T]:
         """Remove and return the messages whose deadline has passed."""
         gone = []
         while self._deadlines and self._deadlines[0][0] <= now:
@@ -137,7 +137,7 @@ class MessageQueue(Generic[T]):
         """
         return self._deadlines[0][0] if self._deadlines else None
 
-    def _first(self) -> int | None:
+    def _find_first(self) -> int | None:
         while self._order:
             _, number = heapq.heappop(self._order)
             if number in self._held:

@@ -104,7 +104,7 @@ class MessageStore:
         self.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def begin_transaction(self) -> Iterator[None]:
         """Make all changes of the block, or none of them.
 
         At the end of the block the changes are on the disk.
@@ -134,7 +134,7 @@ class MessageStore:
                     with suppress(sqlite3.Error):
                         self._database.execute("ROLLBACK")
 
-    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _read_rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._database.execute(query, values).fetchall()
@@ -142,7 +142,7 @@ class MessageStore:
                 raise TransportError(f"{self._file}: messages cannot be read: {error}") from error
 
     def _change(self, statement: str, *values: Any) -> None:
-        with self.transaction():
+        with self.begin_transaction():
             self._database.execute(statement, values)
 
     # --- identity and queues
@@ -155,14 +155,14 @@ class MessageStore:
         Raises:
             TransportError: the file cannot be read or written.
         """
-        with self.transaction():
-            if not self._rows("SELECT identifier FROM identity"):
+        with self.begin_transaction():
+            if not self._read_rows("SELECT identifier FROM identity"):
                 self._change("INSERT INTO identity VALUES (?)", bytes(Guid.of(uuid4())))
-            return Guid(self._rows("SELECT identifier FROM identity")[0][0])
+            return Guid(self._read_rows("SELECT identifier FROM identity")[0][0])
 
     def queues(self) -> dict[str, int]:
         """Return the numbers of all private queues, by name in small letters."""
-        return dict(self._rows("SELECT name, number FROM queue"))
+        return dict(self._read_rows("SELECT name, number FROM queue"))
 
     def add_queue(self, name: str, first_number: int) -> int:
         """Return the number of a private queue.
@@ -170,17 +170,17 @@ class MessageStore:
         A new queue gets the next number, at least `first_number`, and never that of a queue that was removed:
         messages for the old queue may still arrive.
         """
-        with self.transaction():
+        with self.begin_transaction():
             key = name.casefold()
             if key not in self.queues():
-                ((highest,),) = self._rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'queue'")
+                ((highest,),) = self._read_rows("SELECT max(seq) FROM sqlite_sequence WHERE name = 'queue'")
                 number = max(first_number, (highest or 0) + 1)
                 self._change("INSERT INTO queue VALUES (?, ?)", number, key)
             return self.queues()[key]
 
     def remove_queue(self, name: str) -> None:
         """Remove a private queue, and the messages that are stored for it."""
-        with self.transaction():
+        with self.begin_transaction():
             for table in ("arrived", "known"):
                 self._change(
                     f"DELETE FROM {table} WHERE queue IN (SELECT number FROM queue WHERE name = ?)",  # noqa: S608
@@ -203,10 +203,12 @@ class MessageStore:
             encode_message(message),
         )
 
-    def sent(self) -> list[Message]:
+    def read_sent(self) -> list[Message]:
         """Return the messages that have not been forgotten, in the order of storing."""
         self.flush()
-        return [self._message(packet) for (packet,) in self._rows("SELECT packet FROM sent ORDER BY place")]
+        return [
+            self._message(packet) for (packet,) in self._read_rows("SELECT packet FROM sent ORDER BY place")
+        ]
 
     def forget(self, identifier: MessageId) -> None:
         """Remove a sent message at the next `flush`; does not wait."""
@@ -217,7 +219,7 @@ class MessageStore:
         if not self._forgotten:
             return
         with self._lock:
-            with self.transaction():
+            with self.begin_transaction():
                 numbers = [(number,) for number in tuple(self._forgotten)]
                 self._database.executemany("DELETE FROM sent WHERE number = ?", numbers)
             for _ in numbers:  # not before the end of the transaction, which may fail
@@ -228,7 +230,7 @@ class MessageStore:
     def has_had(self, queue: int, identifier: MessageId) -> bool:
         """Return True if a message with this identifier was stored for a queue."""
         query = "SELECT 1 FROM known WHERE queue = ? AND source = ? AND number = ?"
-        return bool(self._rows(query, queue, *_key(identifier)))
+        return bool(self._read_rows(query, queue, *_key_of(identifier)))
 
     def add_arrived(self, queue: int, arrival: Arrival) -> None:
         """Store a message until `remove_arrived`.
@@ -238,8 +240,8 @@ class MessageStore:
             TransportError: the disk is full or fails.
         """
         message = arrival.message
-        key = (queue, *_key(message.identifier))
-        with self.transaction():
+        key = (queue, *_key_of(message.identifier))
+        with self.begin_transaction():
             self._change(
                 "INSERT OR IGNORE INTO arrived (queue, source, number, packet, level, sender) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
@@ -247,7 +249,7 @@ class MessageStore:
                     *key,
                     encode_message(message),
                     int(message.authentication_level),
-                    _sender_text(arrival.sender),
+                    _encode_sender(arrival.sender),
                 ),
             )
             self._change("INSERT OR IGNORE INTO known (queue, source, number) VALUES (?, ?, ?)", *key)
@@ -257,18 +259,20 @@ class MessageStore:
                     "DELETE FROM known WHERE place <= (SELECT max(place) FROM known) - ?", self._known_max
                 )
 
-    def arrived(self, queue: int) -> list[Arrival]:
+    def read_arrived(self, queue: int) -> list[Arrival]:
         """Return the stored messages of a queue, in the order of their arrival."""
-        rows = self._rows("SELECT packet, level, sender FROM arrived WHERE queue = ? ORDER BY place", queue)
+        rows = self._read_rows(
+            "SELECT packet, level, sender FROM arrived WHERE queue = ? ORDER BY place", queue
+        )
         return [
-            Arrival(message=self._message(packet, level), sender=_sender(sender))
+            Arrival(message=self._message(packet, level), sender=_decode_sender(sender))
             for packet, level, sender in rows
         ]
 
     def remove_arrived(self, queue: int, identifier: MessageId) -> None:
         """Remove a message; its identifier stays known."""
         self._change(
-            "DELETE FROM arrived WHERE queue = ? AND source = ? AND number = ?", queue, *_key(identifier)
+            "DELETE FROM arrived WHERE queue = ? AND source = ? AND number = ?", queue, *_key_of(identifier)
         )
 
     def _message(self, data: bytes, level: int = AuthenticationLevel.NONE) -> Message:
@@ -312,11 +316,11 @@ def check_size(message: Message) -> None:
             ) from error
 
 
-def _key(identifier: MessageId) -> tuple[bytes, int]:
+def _key_of(identifier: MessageId) -> tuple[bytes, int]:
     return bytes(identifier.source), identifier.number
 
 
-def _sender_text(sender: TrustedSender | None) -> str | None:
+def _encode_sender(sender: TrustedSender | None) -> str | None:
     """Return a sender as JSON.
 
     Signatures are left out: after a restart they cannot be verified again.
@@ -334,7 +338,7 @@ def _sender_text(sender: TrustedSender | None) -> str | None:
     )
 
 
-def _sender(text: str | None) -> TrustedSender | None:
+def _decode_sender(text: str | None) -> TrustedSender | None:
     if text is None:
         return None
     fields: dict[str, Any] = json.loads(text)

@@ -56,11 +56,11 @@ class QueuedMessage(NamedTuple):
     message: Message
 
 
-def _size(message: Message) -> int:
+def _size_of(message: Message) -> int:
     return message.octets
 
 
-def _waits_for_ever(message: Message) -> bool:
+def _is_without_deadline(message: Message) -> bool:
     """Return True for an acknowledgement without a deadline.
 
     Queue managers make such acknowledgements.
@@ -99,15 +99,15 @@ class Outgoing:
         """Machines that have an outgoing queue."""
         return list(self._queues)
 
-    def sizes(self) -> dict[Address, tuple[int, int]]:
+    def measure_sizes(self) -> dict[Address, tuple[int, int]]:
         """Return messages and octets of each queue, with those in flight."""
         return {address: (len(queue), queue.octets) for address, queue in self._queues.items()}
 
     def put(self, address: Address, message: Message) -> bool:
         """Add a message; False if there is no room for it."""
-        if not _waits_for_ever(message):
+        if not _is_without_deadline(message):
             return self._put(address, message) is not None
-        fits = _size(message) <= self._limits.acknowledgement_bytes_max
+        fits = _size_of(message) <= self._limits.acknowledgement_bytes_max
         while fits and self._acknowledgements and self._is_full(message):
             (where, number), octets = self._acknowledgements.popitem(last=False)
             self._octets -= octets
@@ -126,11 +126,11 @@ class Outgoing:
         `now` is in seconds since 1970.
         """
         queue = self._queues[address]
-        late, item = queue.expired(now), queue.lend()
+        late, item = queue.remove_expired(now), queue.lend()
         if item is None:
             return late, None
         queued = QueuedMessage(address, *item)
-        if _waits_for_ever(queued.message):
+        if _is_without_deadline(queued.message):
             self._octets -= self._acknowledgements.pop((address, queued.number), 0)
             self._count_in_flight(queued, 1)
         return late, queued
@@ -148,7 +148,7 @@ class Outgoing:
         self._end_flight(queued)
         if not self._queues[queued.address].put_back(queued.number):
             return False
-        if _waits_for_ever(queued.message):
+        if _is_without_deadline(queued.message):
             self._remember(queued.address, queued.number, queued.message)
             self._acknowledgements.move_to_end((queued.address, queued.number), last=False)
         return True
@@ -174,26 +174,26 @@ class Outgoing:
         return queue.deadline
 
     def _end_flight(self, queued: QueuedMessage) -> None:
-        if _waits_for_ever(queued.message):
+        if _is_without_deadline(queued.message):
             self._count_in_flight(queued, -1)
 
     def _count_in_flight(self, queued: QueuedMessage, change: int) -> None:
         self._acknowledgements_in_flight += change
-        self._octets_in_flight += change * _size(queued.message)
+        self._octets_in_flight += change * _size_of(queued.message)
 
     def _remember(self, address: Address, number: int, acknowledgement: Message) -> None:
-        self._acknowledgements[address, number] = _size(acknowledgement)
-        self._octets += _size(acknowledgement)
+        self._acknowledgements[address, number] = _size_of(acknowledgement)
+        self._octets += _size_of(acknowledgement)
 
     def _is_full(self, message: Message) -> bool:
         number = len(self._acknowledgements) + self._acknowledgements_in_flight
-        octets = self._octets + self._octets_in_flight + _size(message)
+        octets = self._octets + self._octets_in_flight + _size_of(message)
         return number >= self._limits.acknowledgements_max or octets > self._limits.acknowledgement_bytes_max
 
     def _put(self, address: Address, message: Message) -> int | None:
         queue = self._queues.get(address)
         if queue is None:
-            queue = MessageQueue(self._limits.messages_max, self._limits.bytes_max, _size)
+            queue = MessageQueue(self._limits.messages_max, self._limits.bytes_max, _size_of)
         number = queue.put(message, message.priority, message.transit_deadline)
         if number is not None:
             self._queues[address] = queue

@@ -172,7 +172,7 @@ class ReplicationDriver(EngineDriver[do.Event]):
         """Pass an event to the engine and perform its actions."""
         self._receiver.count_taken(event)
         super().take(event)
-        self._receiver.settled(self._engine.messages_waiting)
+        self._receiver.release(self._engine.messages_waiting)
 
     def _perform(self, action: do.Perform) -> None:
         self._store.submit(

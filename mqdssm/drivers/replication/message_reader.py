@@ -66,7 +66,7 @@ class QueueReceiver:
         if isinstance(event, Received | Nacked):
             self._taken += 1
 
-    def settled(self, waiting: int) -> None:
+    def release(self, waiting: int) -> None:
         """Make room for further messages.
 
         The engine has begun all passed ones but the last `waiting`.
@@ -93,13 +93,13 @@ class QueueReceiver:
         None if the message is dropped and counted.
         """
         if arrival.message.message_class == MessageClass.NORMAL:
-            return self._received(arrival)
+            return self._read_message(arrival)
         if is_nack(arrival.message.message_class):
-            return self._nacked(arrival)
+            return self._read_nack(arrival)
         self._drop("class", f"class {arrival.message.message_class:#06x}")
         return None
 
-    def _received(self, arrival: Arrival) -> EngineEvent | None:
+    def _read_message(self, arrival: Arrival) -> EngineEvent | None:
         sender = arrival.sender
         if sender is None or not sender.is_directory_server:
             self._drop("not from a directory server", str(sender))
@@ -113,7 +113,7 @@ class QueueReceiver:
         self._messages.record_message(sender.machine_name, self._clock())
         return Received(message=message, sender=sender.machine_name, machine_id=sender.machine_id)
 
-    def _nacked(self, arrival: Arrival) -> EngineEvent | None:
+    def _read_nack(self, arrival: Arrival) -> EngineEvent | None:
         sent = self._outstanding.take(arrival.message, self._clock())
         if sent is None:
             self._drop("acknowledges nothing of ours", str(arrival.message.correlation))

@@ -54,7 +54,7 @@ class SentMessages:
             Exception: what `send` raises; nothing is remembered then.
         """
         with self._lock:
-            self._sent[send()] = until + GRACE_S, _digest(body), sent
+            self._sent[send()] = until + GRACE_S, _digest_of(body), sent
             while len(self._sent) > OUTSTANDING_MAX:
                 self._sent.popitem(last=False)
 
@@ -66,11 +66,11 @@ class SentMessages:
         key = acknowledgement.correlation
         with self._lock:
             until, digest, sent = self._sent.get(key, (0.0, b"", None))
-            if sent is None or digest != _digest(acknowledgement.body):
+            if sent is None or digest != _digest_of(acknowledgement.body):
                 return None
             del self._sent[key]
         return sent if now <= until else None
 
 
-def _digest(body: bytes) -> bytes:
+def _digest_of(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()

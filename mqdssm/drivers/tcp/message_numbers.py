@@ -46,7 +46,7 @@ class MessageNumbers(Closeable):
         self._is_closed = False
         self.problem = ""
         self._document: Final = LockedDocument(
-            file, title="message numbers", owner="queue manager", parse=_next_number
+            file, title="message numbers", owner="queue manager", parse=_parse_number
         )
         content = self._document.content
         self._next = randbits(32) if content is None else content
@@ -108,7 +108,7 @@ class MessageNumbers(Closeable):
         self._document.write(next=first % _MODULUS)
 
 
-def _next_number(document: Any) -> int:
+def _parse_number(document: Any) -> int:
     number: Any = document["next"]
     if type(number) is not int or not 0 <= number < _MODULUS:
         raise ValueError

@@ -162,7 +162,7 @@ class NameResolver:
             if answer is not None:
                 self._answers[_key(address)] = min(until, self._clock()), answer
 
-    def belongs_to_another(self, address: Address, identifier: Guid) -> bool:
+    def is_of_another(self, address: Address, identifier: Guid) -> bool:
         """Return True if an identifier is another machine's than an address.
 
         The call may block. False if the directory cannot be read, or does not know both: a machine may be

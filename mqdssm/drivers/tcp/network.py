@@ -248,7 +248,7 @@ class TcpNetwork:
         if source.has_address(queued.address):
             is_taken = source.offer((queued.message,), partial(self._end_local, source, queued))
             return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
-        outbox = self._outboxes.get(queued.address) or self._new_outbox(queued)
+        outbox = self._outboxes.get(queued.address) or self._open_outbox(queued)
         if outbox is None:
             return DeliveryState.REFUSED
         is_taken, must_wake = outbox.hand_over(queued)
@@ -256,12 +256,12 @@ class TcpNetwork:
             self._call(self._attend, outbox)
         return DeliveryState.IN_FLIGHT if is_taken else DeliveryState.REFUSED
 
-    def _new_outbox(self, queued: QueuedMessage) -> Outbox | None:
+    def _open_outbox(self, queued: QueuedMessage) -> Outbox | None:
         """Return the outbox for the machine of a message; None if there are too many."""
         with self._lock:
             outbox = self._outboxes.get(queued.address)
             if outbox is None:
-                if self._is_closing or len(self._outboxes) >= self._neighbors_max_for(queued):
+                if self._is_closing or len(self._outboxes) >= self._limit_neighbors(queued):
                     return None
                 outbox = self._outboxes[queued.address] = Outbox(queued.address)
             return outbox
@@ -273,7 +273,7 @@ class TcpNetwork:
         else:
             self._call(self._loop.call_later, RETRY_S, source.take_back, (queued,))
 
-    def _neighbors_max_for(self, queued: QueuedMessage) -> int:
+    def _limit_neighbors(self, queued: QueuedMessage) -> int:
         """Return how many neighbours there may be.
 
         Strangers choose those of acknowledgements.
@@ -339,7 +339,7 @@ class TcpNetwork:
         for neighbor in self._neighbors.values():
             neighbor.expect_neighbor(host, identifier)
 
-    def _peer_hosts(self) -> frozenset[str]:
+    def _list_peer_hosts(self) -> frozenset[str]:
         """Return the IP addresses of the peers whose sessions are open."""
         return frozenset(host for session, host in self._accepted.items() if session.is_open)
 
@@ -383,7 +383,7 @@ class TcpNetwork:
             return  # removed meanwhile: the queue manager asks again
         neighbor = self._neighbors.get(outbox.address)
         if neighbor is None:
-            neighbor = NeighborSession(context, outbox, self._peer_hosts)
+            neighbor = NeighborSession(context, outbox, self._list_peer_hosts)
             self._neighbors[outbox.address] = neighbor
         neighbor.pump()
 

@@ -76,7 +76,7 @@ class Outbox:
                 octets += len(messages[-1].message.body)
         return messages
 
-    def empty(self) -> list[QueuedMessage]:
+    def drain(self) -> list[QueuedMessage]:
         """Close the outbox until there is room again; remove and return all messages."""
         with self._lock:
             self._room = 0

@@ -96,7 +96,7 @@ class SessionStatus:
     problem: str = ""
 
 
-def _express_messages(packets: Collection[Packet | Message]) -> list[Message]:
+def _select_express(packets: Collection[Packet | Message]) -> list[Message]:
     """Return the express messages that some packets begin with: at most a batch."""
     messages: list[Message] = []
     for packet in islice(packets, BATCH_PACKETS):
@@ -168,7 +168,7 @@ class SessionDriver:
 
         Returns how many; 0 if the queue manager has no room for the first message now.
         """
-        messages = _express_messages(packets)
+        messages = _select_express(packets)
         if not self.is_open or not messages:
             return int(self._handle(connection, next(iter(packets))))
         if not self.session.may_read or not self._context.queue_manager.offer(messages):
@@ -491,7 +491,7 @@ class NeighborSession(SessionDriver):
             if self._connection is not None:
                 self._connection.flush()
             if not self.is_open:
-                if returned := self.outbox.empty():
+                if returned := self.outbox.drain():
                     self._context.queue_manager.take_back(returned)
                 if self.outbox.is_wanted and not self._is_stopping:
                     super().take(do.MessagesWaiting())
@@ -561,7 +561,7 @@ class NeighborSession(SessionDriver):
         """Send messages to a new peer, unless it is another machine (decision T142)."""
         context, address = self._context, self.outbox.address
         is_another = await self._loop.run_in_executor(
-            self._executor, context.resolver.belongs_to_another, address, identifier
+            self._executor, context.resolver.is_of_another, address, identifier
         )
         self._checking = None
         if is_another:

@@ -78,7 +78,7 @@ class LiveKeys:
     def __init__(self, find: Callable[[Guid], tuple[int, str, Role] | None]) -> None:
         self._find = find
 
-    def senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
+    def find_senders(self, queue_manager: Guid) -> Iterator[TrustedSender]:
         """Yield the server with an identifier, if any (see `KeyRing`)."""
         sender = self._find(queue_manager)
         if sender is not None:

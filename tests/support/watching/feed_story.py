@@ -97,12 +97,12 @@ class Ear:
         if not self.is_deaf:
             self._machine.driver.refresh()
 
-    def watched(self, changes: Iterable[ObjectChange]) -> None:
+    def on_changes(self, changes: Iterable[ObjectChange]) -> None:
         with self.gate:
             if self.is_deaf:
                 raise CrashedError
             for change in changes:
-                self._machine.driver.watched((change,))
+                self._machine.driver.on_changes((change,))
                 label = change.changes.get("Label")
                 if change.event is not ChangeEvent.DELETED and label is not None:
                     self.told[change.dn.lower()] = number_of(label.new)
@@ -309,7 +309,7 @@ class FeedStory:
             all_writes=True,
             rhythm=QUICK,
             pauses=IMPATIENT,
-            on_ready=feed.ready,
+            on_ready=feed.on_ready,
         )
         self.life = Life(watch, ear, feed)
         self.lives += 1

@@ -215,7 +215,7 @@ def test_a_sender_whose_object_cannot_be_read_is_not_judged():
     """Its object is not what ours are: this is no defect of the queue manager, which has to live on."""
 
     class Odd:
-        def senders(self, queue_manager):
+        def find_senders(self, queue_manager):
             raise MappingError("PROPID_QM_SERVICE is 'x'")
 
     assert Verifier(Odd(), START).verify(message(), START) is Distrust.UNAVAILABLE
@@ -225,7 +225,7 @@ def test_no_more_senders_are_tried_than_an_enterprise_has(monkeypatch):
     monkeypatch.setattr(authentication, "SENDERS_TRIED_MAX", 3)
 
     class Many:
-        def senders(self, queue_manager):
+        def find_senders(self, queue_manager):
             yield from [sender_of("PSC2")] * self.before
             yield sender_of("PSC1")
 
@@ -325,7 +325,7 @@ def test_a_weak_key_is_no_key():
 
 def test_a_directory_that_is_down_is_no_verdict():
     class Down:
-        def senders(self, queue_manager):
+        def find_senders(self, queue_manager):
             raise DirectoryNotConnected("down")
 
     judge = Verifier(Down(), START)

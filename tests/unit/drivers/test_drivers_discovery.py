@@ -23,7 +23,7 @@ from support.discovery.services import HERE, answers, client, network_of, servin
 from mqdssm.drivers.discovery import interfaces
 from mqdssm.drivers.discovery import server as discovery_server
 from mqdssm.drivers.discovery.client import DiscoveryDriver
-from mqdssm.drivers.discovery.interfaces import connected_networks
+from mqdssm.drivers.discovery.interfaces import list_networks
 from mqdssm.drivers.discovery.server import DiscoveryService
 from mqdssm.engines.discovery.client import Broadcast, ClientState
 from mqdssm.engines.discovery.values import DiscoveryResult, Network
@@ -217,7 +217,7 @@ def test_networks_may_change_meanwhile() -> None:
                 driver = DiscoveryDriver(client(wait_s=60))
                 finding = asyncio.create_task(driver.discover([nobody]))
                 await asked(listening)
-                driver.networks_changed([network_of(service)])
+                driver.report_networks([network_of(service)])
                 return await finding
 
     assert asyncio.run(run()) is not None
@@ -403,20 +403,20 @@ def test_the_log_tells_what_was_counted_while_it_runs(
 
 
 def test_the_networks_of_this_machine_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    for network in connected_networks(port=1234):
+    for network in list_networks(port=1234):
         socket.inet_aton(network.address)
         socket.inet_aton(network.local)
         assert network.port == 1234
         assert not network.local.startswith("127.")
     monkeypatch.setattr("sys.platform", "win32")
     with pytest.raises(ConfigError, match="name them"):
-        connected_networks()
+        list_networks()
 
 
 def test_an_interface_that_goes_while_it_is_looked_at_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decision S12: the others are still there."""
-    there = connected_networks()
+    there = list_networks()
     listed = interfaces._addresses
     gone = b"gone0".ljust(16, b"\0") + socket.AF_INET.to_bytes(2, "little") + bytes(22)
     monkeypatch.setattr(interfaces, "_addresses", lambda asked: iter([gone, *listed(asked)]))
-    assert connected_networks() == there
+    assert list_networks() == there

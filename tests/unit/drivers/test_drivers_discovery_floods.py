@@ -210,7 +210,7 @@ def passed(
         while not arrived or arrived[-1] != end:
             arrived.append(receiving.recv(65_536))
         if dropped is not None:
-            assert packet_filter.dropped(receiving) == dropped
+            assert packet_filter.count_dropped(receiving) == dropped
         return arrived[:-1]
 
 

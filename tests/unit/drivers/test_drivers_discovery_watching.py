@@ -35,14 +35,14 @@ def test_each_reason_is_told_once_and_it_is_tried_again() -> None:
     directory, failures = failing(rights, rights, away, away, rights)
     told: list[str] = []
     watch = KnowledgeWatch(directory, SimpleNamespace(), tell=told.append, retry_s=0.01)
-    with watch.running():
+    with watch.run():
         until(lambda: len(failures) >= 8)
     assert told == ["no rights", "it is away", "no rights"]
 
 
 def test_it_ends_while_it_waits_for_the_next_attempt() -> None:
     directory, failures = failing(DirectoryNotConnected("it is away"))
-    with KnowledgeWatch(directory, SimpleNamespace(), tell=lambda _: None, retry_s=3600).running():
+    with KnowledgeWatch(directory, SimpleNamespace(), tell=lambda _: None, retry_s=3600).run():
         until(lambda: bool(failures))
         began = time.monotonic()
     assert time.monotonic() - began < 1.5
@@ -52,7 +52,7 @@ def test_it_ends_while_it_waits_for_the_next_attempt() -> None:
 def test_options_that_cannot_be_watched_with_are_not_tried_again() -> None:
     directory, failures = failing(ConfigError("a global catalog tells of no changes"))
     told: list[str] = []
-    with KnowledgeWatch(directory, SimpleNamespace(), tell=told.append, retry_s=0.01).running():
+    with KnowledgeWatch(directory, SimpleNamespace(), tell=told.append, retry_s=0.01).run():
         until(lambda: bool(told))
         time.sleep(0.1)
     assert (len(failures), told) == (1, ["a global catalog tells of no changes"])
@@ -83,6 +83,6 @@ def test_what_happened_before_the_watch_began_and_while_it_was_away_is_read() ->
             self.stopped.wait(20)
 
     directory = SimpleNamespace(watch=lambda *_, on_ready: Watched(on_ready))
-    with KnowledgeWatch(directory, cache, retry_s=3600).running():
+    with KnowledgeWatch(directory, cache, retry_s=3600).run():
         until(lambda: len(heard) == 3)
     assert heard == ["all", "a change", "all"]

@@ -108,11 +108,11 @@ def directory() -> Directory:
 
 def test_a_machine_of_the_directory(directory):
     ring = DirectoryKeys(directory.perform)
-    own, as_controller = ring.senders(guid_of("PSC1"))
+    own, as_controller = ring.find_senders(guid_of("PSC1"))
     assert own == replace(sender_of("PSC1", Service.PSC), site_id=guid_of("Berlin"))
     assert (as_controller.machine_name, as_controller.keys) == ("psc1", key_of("PSC1-old").public_keys().keys)
     assert own.is_directory_server
-    (client,) = ring.senders(guid_of("CLIENT"))
+    (client,) = ring.find_senders(guid_of("CLIENT"))
     assert not client.is_directory_server
 
 
@@ -125,7 +125,7 @@ def test_which_services_are_directory_servers(service, is_server):
 
 
 def test_an_unknown_machine_may_be_the_controller_of_a_site(directory):
-    senders = list(DirectoryKeys(directory.perform).senders(guid_of("PSC2")))
+    senders = list(DirectoryKeys(directory.perform).find_senders(guid_of("PSC2")))
     assert [one.machine_name for one in senders] == ["psc1", "PSC2"]
     assert all(one.service is Service.PSC for one in senders)
 
@@ -134,25 +134,25 @@ def test_answers_are_kept_for_a_while_and_no_longer(directory):
     now = 0.0
     ring = DirectoryKeys(directory.perform, clock=lambda: now)
     for _ in range(3):
-        list(ring.senders(guid_of("CLIENT")))
+        list(ring.find_senders(guid_of("CLIENT")))
     assert len(directory.asked) == ONCE
     directory.machine("CLIENT", Service.BSC, blob("new"))
     now = BELIEVED_S - 0.1
-    assert next(iter(ring.senders(guid_of("CLIENT")))).service is Service.NONE
+    assert next(iter(ring.find_senders(guid_of("CLIENT")))).service is Service.NONE
     now = BELIEVED_S
-    assert next(iter(ring.senders(guid_of("CLIENT")))).keys == key_of("new").public_keys().keys
+    assert next(iter(ring.find_senders(guid_of("CLIENT")))).keys == key_of("new").public_keys().keys
     del directory.machines[guid_of("CLIENT"), guid_of("Berlin")]
     now = 2 * BELIEVED_S
-    assert all(one.machine_name != "CLIENT" for one in ring.senders(guid_of("CLIENT")))
+    assert all(one.machine_name != "CLIENT" for one in ring.find_senders(guid_of("CLIENT")))
 
 
 def test_a_new_machine_is_seen_soon(directory):
     now = 0.0
     ring = DirectoryKeys(directory.perform, clock=lambda: now)
-    list(ring.senders(guid_of("NEW")))
+    list(ring.find_senders(guid_of("NEW")))
     directory.machine("NEW", Service.BSC, blob("NEW"))
     now = UNKNOWN_S
-    assert next(iter(ring.senders(guid_of("NEW")))).machine_name == "NEW"
+    assert next(iter(ring.find_senders(guid_of("NEW")))).machine_name == "NEW"
 
 
 def created(object_type: ObjectType, identifier: Guid, partition_id: Guid, **properties: Any) -> CreateObject:
@@ -191,10 +191,10 @@ DELETION = deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE)
 def test_the_psc_of_a_new_site_is_known_at_once(directory, operation):
     """Decision T132: its first message would be refused, and repeated half a minute later."""
     ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
-    list(ring.senders(NEW))
+    list(ring.find_senders(NEW))
     directory.site("Madrid", "NEW", blob("NEW"))
     ring.notice(operation, Done())
-    assert "NEW" in [sender.machine_name for sender in ring.senders(NEW)]
+    assert "NEW" in [sender.machine_name for sender in ring.find_senders(NEW)]
 
 
 @pytest.mark.parametrize(
@@ -217,24 +217,24 @@ def test_the_psc_of_a_new_site_is_known_at_once(directory, operation):
 )
 def test_a_machine_that_has_changed_is_read_again(directory, operation):
     ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
-    before = list(ring.senders(NEW))
+    before = list(ring.find_senders(NEW))
     directory.machine("NEW", Service.BSC, blob("NEW"))
-    assert list(ring.senders(NEW)) == before
+    assert list(ring.find_senders(NEW)) == before
     ring.notice(operation, Done())
-    assert [sender.machine_name for sender in ring.senders(NEW)] == ["NEW"]
+    assert [sender.machine_name for sender in ring.find_senders(NEW)] == ["NEW"]
 
 
 def test_ordinary_machines_do_not_have_the_directory_asked_again(directory):
     """Thousands may be created: each message between would read the PSCs of all sites."""
     ring = DirectoryKeys(directory.perform, clock=lambda: 0.0)
-    list(ring.senders(guid_of("PSC1")))
+    list(ring.find_senders(guid_of("PSC1")))
     directory.asked.clear()
     ring.notice(created(ObjectType.MACHINE, NEW, BERLIN, QM_SERVICE=0), Done())
     ring.notice(applied(Command.CREATE, NEW, BERLIN, (Propid.Q_LABEL, "a queue")), Done())
-    list(ring.senders(guid_of("PSC1")))
+    list(ring.find_senders(guid_of("PSC1")))
     assert directory.asked == []
     ring.notice(SweepPartition(partition_id=BERLIN), Done())
-    list(ring.senders(guid_of("PSC1")))
+    list(ring.find_senders(guid_of("PSC1")))
     assert directory.asked
 
 
@@ -250,23 +250,23 @@ def test_an_answer_from_before_a_change_is_not_kept(directory):
         return answer
 
     ring._perform = overtaken
-    assert "NEW" not in [sender.machine_name for sender in ring.senders(NEW)]
+    assert "NEW" not in [sender.machine_name for sender in ring.find_senders(NEW)]
     ring._perform = perform
-    assert "NEW" in [sender.machine_name for sender in ring.senders(NEW)]
+    assert "NEW" in [sender.machine_name for sender in ring.find_senders(NEW)]
 
 
 def test_few_answers_are_kept(directory, monkeypatch):
     monkeypatch.setattr(keyring, "ANSWERS_MAX", 10)
     ring = DirectoryKeys(directory.perform)
     for number in range(100):
-        list(ring.senders(guid_of(f"machine {number}")))
+        list(ring.find_senders(guid_of(f"machine {number}")))
     assert len(ring._machines._kept) == 10
 
 
 @pytest.mark.parametrize("broken", [b"\1", b"no keys at all", bytes(8)])
 def test_keys_that_cannot_be_read_are_none(directory, caplog, broken):
     directory.machine("BROKEN", Service.PSC, broken)
-    (sender,) = DirectoryKeys(directory.perform).senders(guid_of("BROKEN"))
+    (sender,) = DirectoryKeys(directory.perform).find_senders(guid_of("BROKEN"))
     assert sender.keys == ()
     assert "cannot be read" in caplog.text
 
@@ -275,69 +275,69 @@ def test_a_directory_that_is_down_is_no_answer(directory):
     ring = DirectoryKeys(directory.perform)
     directory.is_down = True
     with pytest.raises(DirectoryNotConnected):
-        list(ring.senders(guid_of("PSC1")))
+        list(ring.find_senders(guid_of("PSC1")))
     directory.is_down = False
-    assert list(ring.senders(guid_of("PSC1")))
+    assert list(ring.find_senders(guid_of("PSC1")))
 
 
 def test_an_outage_does_not_make_known_servers_unknown(directory):
     now = 0.0
     ring = DirectoryKeys(directory.perform, clock=lambda: now)
-    known = list(ring.senders(guid_of("PSC1")))
-    list(ring.senders(guid_of("NEW")))
+    known = list(ring.find_senders(guid_of("PSC1")))
+    list(ring.find_senders(guid_of("NEW")))
     directory.is_down = True
     now = OUTAGE_S - 1
-    assert list(ring.senders(guid_of("PSC1"))) == known
+    assert list(ring.find_senders(guid_of("PSC1"))) == known
     with pytest.raises(DirectoryNotConnected):
-        list(ring.senders(guid_of("NEW")))
+        list(ring.find_senders(guid_of("NEW")))
     now = OUTAGE_S
     with pytest.raises(DirectoryNotConnected):
-        list(ring.senders(guid_of("PSC1")))
+        list(ring.find_senders(guid_of("PSC1")))
 
 
 def test_a_directory_that_is_away_is_not_asked_for_each_message(directory):
     """Each attempt may take seconds, in which no message comes through."""
     now = 0.0
     ring = DirectoryKeys(directory.perform, clock=lambda: now)
-    known = list(ring.senders(guid_of("PSC1")))
+    known = list(ring.find_senders(guid_of("PSC1")))
     directory.is_down = True
     now = BELIEVED_S
     directory.asked.clear()
     for _ in range(5):
-        assert list(ring.senders(guid_of("PSC1"))) == known
+        assert list(ring.find_senders(guid_of("PSC1"))) == known
     assert len(directory.asked) == 4, "the sites and the PSC of each, once"
     now += UNKNOWN_S
-    assert list(ring.senders(guid_of("PSC1"))) == known
+    assert list(ring.find_senders(guid_of("PSC1"))) == known
     assert len(directory.asked) == 8
     directory.is_down = False
     directory.machine("PSC1", Service.BSC, blob("new"))
     now += UNKNOWN_S
-    assert next(iter(ring.senders(guid_of("PSC1")))).service is Service.BSC
+    assert next(iter(ring.find_senders(guid_of("PSC1")))).service is Service.BSC
 
 
 def test_the_pec_is_not_signed_for_by_a_machine_of_another_site(directory):
     """Decision R138: the PSC of Paris may put any machine, with any key, into its own partition."""
     directory.machine("PSC1", Service.PEC, blob("PSC2"), "Paris", identifier="Mine")
-    assert list(DirectoryKeys(directory.perform).senders(guid_of("Mine"))) == []
+    assert list(DirectoryKeys(directory.perform).find_senders(guid_of("Mine"))) == []
 
 
 def test_a_site_takes_no_machine_of_another_one_away(directory):
     """Decision R138: a machine of the same GUID, in a newer object, would hide the PEC's key."""
-    before = list(DirectoryKeys(directory.perform).senders(guid_of("PSC1")))
+    before = list(DirectoryKeys(directory.perform).find_senders(guid_of("PSC1")))
     directory.machine("Other", Service.NONE, blob("PSC2"), "Paris", identifier="PSC1")
-    assert list(DirectoryKeys(directory.perform).senders(guid_of("PSC1"))) == before
+    assert list(DirectoryKeys(directory.perform).find_senders(guid_of("PSC1"))) == before
 
 
 def test_who_hands_a_site_over_signs_for_it_until_the_enterprise_knows(directory):
     """Decision R38: it is no PSC any more, and goes on telling others."""
     directory.machine("PSC1", Service.BSC, blob("PSC1"))
-    senders = list(DirectoryKeys(directory.perform).senders(guid_of("PSC1")))
+    senders = list(DirectoryKeys(directory.perform).find_senders(guid_of("PSC1")))
     assert [one.machine_name for one in senders] == ["PSC1", "psc1"]
 
 
 def test_a_machine_without_a_name_is_nobody(directory):
     directory.machine("", Service.PSC, blob("PSC1"))
-    assert [one.machine_name for one in DirectoryKeys(directory.perform).senders(guid_of(""))] == [
+    assert [one.machine_name for one in DirectoryKeys(directory.perform).find_senders(guid_of(""))] == [
         "psc1",
         "PSC2",
     ]
@@ -346,9 +346,9 @@ def test_a_machine_without_a_name_is_nobody(directory):
 def test_what_the_administrator_says_comes_first(directory):
     pinned = PinnedKeys({guid_of("PSC1"): sender_of("pinned", Service.PEC)})
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
-    assert [one.machine_name for one in ring.senders(guid_of("PSC1"))] == ["pinned", "PSC1", "psc1"]
-    assert [one.machine_name for one in ring.senders(guid_of("CLIENT"))] == ["CLIENT"]
-    assert list(pinned.senders(guid_of("CLIENT"))) == []
+    assert [one.machine_name for one in ring.find_senders(guid_of("PSC1"))] == ["pinned", "PSC1", "psc1"]
+    assert [one.machine_name for one in ring.find_senders(guid_of("CLIENT"))] == ["CLIENT"]
+    assert list(pinned.find_senders(guid_of("CLIENT"))) == []
 
 
 @pytest.mark.spec("MC-MQDSRP 3.1.7.2.12")
@@ -356,14 +356,14 @@ def test_a_pinned_machine_is_called_as_the_directory_calls_it(directory):
     """Decision R183: only with the key that is pinned, and while the directory is away as it was."""
     pinned = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC1"), machine_name="OLD")})
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
-    first = next(iter(ring.senders(guid_of("PSC1"))))
+    first = next(iter(ring.find_senders(guid_of("PSC1"))))
     assert (first.machine_name, first.machine_id) == ("PSC1", guid_of("PSC1"))
     other = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC2"), machine_name="OLD")})
     ring = KeyRings((other, DirectoryKeys(directory.perform)))
-    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+    assert next(iter(ring.find_senders(guid_of("PSC1")))).machine_name == "OLD"
     directory.is_down = True
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
-    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+    assert next(iter(ring.find_senders(guid_of("PSC1")))).machine_name == "OLD"
 
 
 def test_no_other_psc_gives_a_pinned_machine_its_name(directory):
@@ -371,7 +371,7 @@ def test_no_other_psc_gives_a_pinned_machine_its_name(directory):
     directory.machine("PSC2", Service.PSC, blob("PSC1"), "Paris", identifier="PSC1")
     pinned = PinnedKeys({guid_of("PSC1"): replace(sender_of("PSC1"), machine_name="OLD")})
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
-    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "OLD"
+    assert next(iter(ring.find_senders(guid_of("PSC1")))).machine_name == "OLD"
 
 
 def test_a_damaged_entry_makes_no_pinned_machine_unknown(directory, monkeypatch):
@@ -383,4 +383,4 @@ def test_a_damaged_entry_makes_no_pinned_machine_unknown(directory, monkeypatch)
     pinned = PinnedKeys({guid_of("PSC1"): sender_of("PSC1")})
     monkeypatch.setattr(directory, "perform", damaged)
     ring = KeyRings((pinned, DirectoryKeys(directory.perform)))
-    assert next(iter(ring.senders(guid_of("PSC1")))).machine_name == "PSC1"
+    assert next(iter(ring.find_senders(guid_of("PSC1")))).machine_name == "PSC1"

@@ -31,7 +31,7 @@ def test_the_machines_that_were_heard_are_limited(monkeypatch):
     counts = MessageCounts()
     for now, name in enumerate(["One", "Two", "ONE", "Three"]):
         counts.record_message(name, now)
-    assert [counts.last_heard(name) for name in ("one", "two", "three", "four")] == [2, None, 3, None]
+    assert [counts.find_last_heard(name) for name in ("one", "two", "three", "four")] == [2, None, 3, None]
 
 
 def test_the_newest_note_comes_first_and_equal_ones_are_one():
@@ -40,7 +40,7 @@ def test_the_newest_note_comes_first_and_equal_ones_are_one():
     notes.add("second", "of two", 2, is_warning=True)
     notes.add("second", "of two", 3, is_warning=True)
     notes.add("second", "of three", 4, is_warning=True)
-    assert [(note.at, note.summary, note.detail, note.count) for note in notes.latest()] == [
+    assert [(note.at, note.summary, note.detail, note.count) for note in notes.list_latest()] == [
         (4, "second", "of three", 1),
         (3, "second", "of two", 2),
         (1, "first", "of one", 1),
@@ -52,7 +52,7 @@ def test_notes_are_limited_and_never_displace_warnings():
     notes.add("a warning", "x" * 10_000, 0, is_warning=True)
     for number in range(3 * NOTES_MAX):
         notes.add("a note", str(number), 1 + number, is_warning=False)
-    latest = notes.latest()
+    latest = notes.list_latest()
     assert len(latest) == NOTES_MAX + 1
     assert latest[0].detail == str(3 * NOTES_MAX - 1)
     assert latest[-1].summary == "a warning"

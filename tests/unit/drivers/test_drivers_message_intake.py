@@ -252,4 +252,4 @@ def test_a_message_that_the_carrier_refuses_is_answered_and_not_accepted(right):
     refused = ArrivingMessage(wanted, settled.append, MessageClass.NACK_NOT_TRANSACTIONAL_QUEUE)
     right.intake.process([refused])
     assert (right.bodies(), right.answers, settled) == ([], [refused.refusal], [True])
-    assert [ack.correlation.number for ack in right.store.sent()] == [1], "it is recoverable"
+    assert [ack.correlation.number for ack in right.store.read_sent()] == [1], "it is recoverable"

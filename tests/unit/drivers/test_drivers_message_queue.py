@@ -51,9 +51,9 @@ def test_a_lent_message_expires_when_it_is_back():
     one = queue()
     one.put(b"a", 3, 5.0)
     number, _ = one.lend()
-    assert one.expired(6.0) == []
+    assert one.remove_expired(6.0) == []
     one.put_back(number)
-    assert one.expired(6.0) == [b"a"]
+    assert one.remove_expired(6.0) == [b"a"]
     assert not one
 
 
@@ -83,10 +83,10 @@ def test_expiry():
     one.put(b"later", 3, 9.0)
     one.put(b"never", 0, None)
     assert one.deadline == 5.0
-    assert one.expired(4.9) == []
-    assert one.expired(5.0) == [b"late"]
+    assert one.remove_expired(4.9) == []
+    assert one.remove_expired(5.0) == [b"late"]
     assert one.deadline == 9.0
-    assert one.expired(100.0) == [b"later"]
+    assert one.remove_expired(100.0) == [b"later"]
     assert one.deadline is None
     assert drain(one) == [b"never"]
 
@@ -96,7 +96,7 @@ def test_one_is_removed_by_its_number():
     numbers = [one.put(body, 3, 5.0) for body in (b"a", b"b", b"c")]
     one.remove(numbers[1])
     assert one.put(b"d", 3, None) is not None, "its octets are free"
-    assert one.expired(4.0) == []
+    assert one.remove_expired(4.0) == []
     assert drain(one) == [b"a", b"c", b"d"]
 
 
@@ -109,7 +109,7 @@ def test_taken_messages_leave_nothing_behind():
     assert len(one._order) < 200
     for _ in range(10_000):
         one.put(b"x", 3, 1.0)
-        one.expired(2.0)
+        one.remove_expired(2.0)
     assert len(one._order) < 200
 
 
@@ -135,7 +135,7 @@ def test_behaves_like_a_sorted_list(steps):
                 model.append((-number, count, body, deadline))
         elif what == "expire":
             late = {entry for entry in model if entry[3] is not None and entry[3] <= number}
-            assert set(one.expired(number)) == {entry[2] for entry in late}
+            assert set(one.remove_expired(number)) == {entry[2] for entry in late}
             model = [entry for entry in model if entry not in late]
         elif what == "clear":
             assert set(one.clear()) == {entry[2] for entry in model}

@@ -65,8 +65,8 @@ def dump(file: Path) -> str:
 
 def check_messages(store: MessageStore) -> None:
     """All messages of version 1 are there, with their senders, and what was received stays known."""
-    assert [message.body for message in store.sent()] == [b"sent 7", b"sent 4294967295", b"sent 0"]
-    unsigned, signed = store.arrived(8)
+    assert [message.body for message in store.read_sent()] == [b"sent 7", b"sent 4294967295", b"sent 0"]
+    unsigned, signed = store.read_arrived(8)
     assert (unsigned.message.body, unsigned.sender) == (b"unsigned", None)
     assert signed.message.authentication_level is AuthenticationLevel.SIG20
     assert signed.sender is not None
@@ -91,7 +91,7 @@ def test_a_new_queue_gets_nothing_that_version_1_left_behind(file):
     with closing(MessageStore(file)) as store:
         number = store.add_queue("new", 8)
         assert number == 11
-        assert not store.arrived(number)
+        assert not store.read_arrived(number)
 
 
 def test_an_old_database_is_like_a_new_one(file, tmp_path):

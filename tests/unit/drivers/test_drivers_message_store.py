@@ -67,12 +67,12 @@ def test_sent_messages_come_back_in_their_order_until_they_are_forgotten(store, 
     for sent in messages:
         store.add_sent(sent)
     with closing(reopened(store, file)) as again:
-        assert again.sent() == messages
+        assert again.read_sent() == messages
         again.forget(messages[1].identifier)
-        assert again.sent() == [messages[0], *messages[2:]]
+        assert again.read_sent() == [messages[0], *messages[2:]]
         again.forget(messages[0].identifier)
     with closing(MessageStore(file)) as third:
-        assert third.sent() == messages[2:], "closing removes what was forgotten"
+        assert third.read_sent() == messages[2:], "closing removes what was forgotten"
 
 
 def test_arrived_messages_come_back_with_their_senders(store, file):
@@ -85,16 +85,16 @@ def test_arrived_messages_come_back_with_their_senders(store, file):
         store.add_arrived(8, arrival)
     store.add_arrived(9, unsigned)
     with closing(reopened(store, file)) as again:
-        assert again.arrived(8) == [unsigned, signed, nameless]
+        assert again.read_arrived(8) == [unsigned, signed, nameless]
         again.remove_arrived(8, signed.message.identifier)
-        assert again.arrived(8) == [unsigned, nameless]
-        assert again.arrived(9) == [unsigned]
+        assert again.read_arrived(8) == [unsigned, nameless]
+        assert again.read_arrived(9) == [unsigned]
         assert again.has_had(8, signed.message.identifier), "also after it was received"
         assert not again.has_had(10, signed.message.identifier)
 
 
 def test_the_oldest_identifiers_are_dropped(file):
-    with closing(MessageStore(file, known_max=1500)) as store, store.transaction():
+    with closing(MessageStore(file, known_max=1500)) as store, store.begin_transaction():
         for number in range(3001):
             store.add_arrived(8, Arrival(message=message(number), sender=None))
         assert store.has_had(8, MessageId(LEFT, 1600))
@@ -113,12 +113,12 @@ def test_identity_and_queues_stay(store, file):
 
 def test_a_transaction_is_whole(store):
     def add_twice() -> None:
-        with store.transaction():
+        with store.begin_transaction():
             store.add_sent(message(1))
             store.add_sent(message(1))
 
     def fail() -> None:
-        with store.transaction():
+        with store.begin_transaction():
             store.add_sent(message(2))
             raise KeyError
 
@@ -126,9 +126,9 @@ def test_a_transaction_is_whole(store):
         add_twice()
     with pytest.raises(KeyError):
         fail()
-    assert store.sent() == []
+    assert store.read_sent() == []
     store.add_sent(message(3))
-    assert store.sent() == [message(3)]
+    assert store.read_sent() == [message(3)]
 
 
 def test_files_that_cannot_be_used(tmp_path, file):
@@ -145,7 +145,7 @@ def test_a_damaged_message_is_reported(store, file):
         database.execute("UPDATE sent SET packet = x'00'")
         database.commit()
     with pytest.raises(TransportError, match="a stored message is damaged"):
-        store.sent()
+        store.read_sent()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
@@ -177,7 +177,7 @@ def test_every_message_that_can_arrive_comes_back(packet, admin, response):
 def test_a_sent_message_stays_forgotten_when_a_commit_fails(store, monkeypatch):
     store.add_sent(message(1))
     store.forget(message(1).identifier)
-    transaction = store.transaction
+    transaction = store.begin_transaction
 
     @contextmanager
     def fail():
@@ -186,10 +186,10 @@ def test_a_sent_message_stays_forgotten_when_a_commit_fails(store, monkeypatch):
             raise TransportError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "transaction", fail)
+        patch.setattr(store, "begin_transaction", fail)
         with pytest.raises(TransportError, match="full"):
             store.flush()
-    assert store.sent() == []
+    assert store.read_sent() == []
 
 
 def test_a_closed_store_says_so(store):
@@ -197,7 +197,7 @@ def test_a_closed_store_says_so(store):
     with pytest.raises(TransportError, match="is closed"):
         store.add_sent(message(1))
     with pytest.raises(TransportError, match="closed"):
-        store.sent()
+        store.read_sent()
     store.forget(message(1).identifier)
     store.close()
 
@@ -206,10 +206,10 @@ def test_a_new_queue_gets_nothing_of_a_removed_one(store, file):
     number = store.add_queue("orders", 8)
     store.add_arrived(number, Arrival(message=message(1), sender=None))
     store.remove_queue("Orders")
-    assert not store.arrived(number)
+    assert not store.read_arrived(number)
     assert not store.has_had(number, MessageId(LEFT, 1))
     store.add_arrived(number, Arrival(message=message(2), sender=None))  # it was on its way
     with closing(reopened(store, file)) as again:
         new = again.add_queue("orders", 8)
         assert new > number
-        assert not again.arrived(new)
+        assert not again.read_arrived(new)

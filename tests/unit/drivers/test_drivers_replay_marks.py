@@ -48,7 +48,7 @@ class Machine:
         self.replays = ReplayDetector(self.now, marks=self.marks, monotonic=lambda: self.up_s)
 
     def admits(self, date: int, signature: bytes = b"", sender: str = "psc1") -> bool:
-        if not self.replays.in_time(date, self.now):
+        if not self.replays.is_in_time(date, self.now):
             return False
         return self.replays.admit(sender, date, signature or b"%d" % date, self.now)
 

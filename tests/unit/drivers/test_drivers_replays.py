@@ -24,12 +24,12 @@ def test_once_and_never_again():
 
 def test_dates_that_cannot_be():
     replays = SeenSignatures(NOW - 2 * AGE_MAX_S)
-    assert replays.in_time(NOW - AGE_MAX_S, NOW)
-    assert not replays.in_time(NOW - AGE_MAX_S - 1, NOW)
-    assert replays.in_time(NOW + AGE_MAX_S, NOW)
-    assert not replays.in_time(NOW + AGE_MAX_S + 1, NOW)
-    assert not SeenSignatures(NOW + 0.7).in_time(NOW - 1, NOW + 1), "before the start"
-    assert SeenSignatures(NOW + 0.7).in_time(NOW, NOW + 1), "dates are whole seconds"
+    assert replays.is_in_time(NOW - AGE_MAX_S, NOW)
+    assert not replays.is_in_time(NOW - AGE_MAX_S - 1, NOW)
+    assert replays.is_in_time(NOW + AGE_MAX_S, NOW)
+    assert not replays.is_in_time(NOW + AGE_MAX_S + 1, NOW)
+    assert not SeenSignatures(NOW + 0.7).is_in_time(NOW - 1, NOW + 1), "before the start"
+    assert SeenSignatures(NOW + 0.7).is_in_time(NOW, NOW + 1), "dates are whole seconds"
 
 
 def test_a_clock_that_went_back_admits_nothing_again():
@@ -90,6 +90,6 @@ def test_nothing_of_any_sender_is_admitted_twice(steps):
         message = sender, NOW + date, f"{date} {name}".encode()
         if replays.admit(*message, NOW + now):
             assert message not in passed
-            assert replays.in_time(NOW + date, NOW + now)
+            assert replays.is_in_time(NOW + date, NOW + now)
             passed.add(message)
         assert replays._total == sum(map(len, replays._of.values())) <= 4

@@ -2,7 +2,7 @@
 
 import time
 
-from mqdssm.drivers.engine_driver import Timers, steady_clock
+from mqdssm.drivers.engine_driver import Timers, make_steady_clock
 
 
 def test_first_out_first_and_each_once():
@@ -29,7 +29,7 @@ def test_started_anew_and_stopped():
 
 
 def test_the_clock_shows_the_time_and_goes_on_steadily(monkeypatch):
-    clock = steady_clock()
+    clock = make_steady_clock()
     assert abs(clock() - time.time()) < 1
     before = clock()
     monkeypatch.setattr(time, "time", lambda: 0.0)

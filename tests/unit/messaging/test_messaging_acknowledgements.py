@@ -44,7 +44,7 @@ def test_acknowledgements_end_their_waits_while_the_disk_is_full(pair, monkeypat
     express = left.send(ORDERS, b"c", priority=0, acknowledge="reach")
     assert express.wait(5) is DeliveryProof.REACHED
     assert refused
-    assert left._store.arrived(7)
+    assert left._store.read_arrived(7)
     left._store.remove_arrived = remove
-    wait_until(lambda: not left._store.arrived(7))
+    wait_until(lambda: not left._store.read_arrived(7))
     assert [orders.receive(5).body for _ in range(3)] == [b"a", b"b", b"c"]

@@ -109,7 +109,7 @@ def test_a_client_sees_the_end_of_a_queue_manager(managers):
 def test_a_batch_with_copies(managers):
     """Copies that arrive before the queue manager looks at the first one."""
     right = managers.start("right", queues=["orders"])
-    with session(right) as client, right._store.transaction():
+    with session(right) as client, right._store.begin_transaction():
         client.send(user_packet(1, b"first", ORDERS, flags=RECOVERABLE))
         time.sleep(0.1)  # the queue manager waits for the store
         client.send(b"".join(user_packet(2, b"second", ORDERS) for _ in range(3)))
@@ -148,7 +148,7 @@ def test_a_slow_disk_holds_up_no_other_session(pair):
         7, b"x", ORDERS, flags=TRANSACTION | RECOVERABLE, headers=NO_TRANSACTION, admin=ACKS
     )
     with session(right) as client:
-        with right._store.transaction():
+        with right._store.begin_transaction():
             client.send(refused)
             time.sleep(0.1)  # the queue manager waits for the store
             with session(right):

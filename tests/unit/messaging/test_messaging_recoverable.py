@@ -118,11 +118,11 @@ class Disk:
     """A disk that is full now and then."""
 
     def __init__(self, store) -> None:
-        self._transaction, self.is_full, self.refused = store.transaction, False, 0
-        store.transaction = self.transaction
+        self._transaction, self.is_full, self.refused = store.begin_transaction, False, 0
+        store.begin_transaction = self.begin_transaction
 
     @contextmanager
-    def transaction(self):
+    def begin_transaction(self):
         if self.is_full:
             self.refused += 1
             raise TransportError("the disk is full")

@@ -104,7 +104,7 @@ def test_a_bsc_and_its_psc(enterprise):
     pec_with_site(enterprise)
     assert enterprise.servers["PEC"].create_machine("BSC0", "Site0", Service.BSC).status == Hresult.MQ_OK
     bsc = enterprise.server("BSC0", Role.BSC, "Site0", psc="PEC")
-    wait_until(lambda: bsc.driver.messages.last_heard("PEC"))
+    wait_until(lambda: bsc.driver.messages.find_last_heard("PEC"))
     snapshot = reader_of(enterprise, "BSC0").read()
     assert (snapshot.role, snapshot.psc_name) == (Role.BSC, "PEC")
     reader = reader_of(enterprise, "PEC")
@@ -135,7 +135,7 @@ def test_a_psc_that_its_bsc_cannot_reach(enterprise):
     pec_with_site(enterprise)
     assert enterprise.servers["PEC"].create_machine("BSC0", "Site0", Service.BSC).status == Hresult.MQ_OK
     bsc = enterprise.server("BSC0", Role.BSC, "Site0", psc="PEC")
-    wait_until(lambda: bsc.driver.messages.last_heard("PEC"))
+    wait_until(lambda: bsc.driver.messages.find_last_heard("PEC"))
     reader = reader_of(enterprise, "BSC0")
     before = reader.read()
     assert before.psc_problem == ""
@@ -154,7 +154,7 @@ def test_a_psc_that_has_been_silent_for_three_intervals_of_headers(enterprise):
     pec_with_site(enterprise)
     assert enterprise.servers["PEC"].create_machine("BSC0", "Site0", Service.BSC).status == Hresult.MQ_OK
     bsc = enterprise.server("BSC0", Role.BSC, "Site0", psc="PEC")
-    wait_until(lambda: bsc.driver.messages.last_heard("PEC"))
+    wait_until(lambda: bsc.driver.messages.find_last_heard("PEC"))
     header_s = bsc.server.settings.header_s
     late_s = 0.0
     reader = reader_of(enterprise, "BSC0", clock=lambda: time.time() + late_s)
