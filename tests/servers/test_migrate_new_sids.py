@@ -15,6 +15,6 @@ def test_no_new_sid_is_that_of_an_account(openldap_server, openldap_directory, m
     numbers = {int(sid.rpartition("-")[2]) for sid in sids if sid.rpartition("-")[0] == str(domain)}
     taken = next(number for number in sorted(numbers) if number - 1 not in numbers)
     free = next(number for number in range(taken, taken + len(numbers) + 1) if number not in numbers)
-    monkeypatch.setattr(target, "_rid", lambda _name: taken - 1)
+    monkeypatch.setattr(target, "_compute_rid", lambda _name: taken - 1)
     found = make_new_sids(session, ["a", "b"])
     assert found == {"a": f"{domain}-{taken - 1}", "b": f"{domain}-{free}"}

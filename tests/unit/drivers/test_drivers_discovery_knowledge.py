@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from support.discovery.client import knowledge
 
-from mqdssm.drivers.discovery.directory_data import KnowledgeCache, _entry, protocols_of
+from mqdssm.drivers.discovery.directory_data import KnowledgeCache, _build_entry, protocols_of
 from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.model.elements import QueueManager
@@ -50,7 +50,7 @@ def test_protocols_of_addresses(addresses: bytes, protocols: tuple[bool, bool]) 
 def test_a_list_has_netbios_names_alone(name: str, told: bool, caplog: pytest.LogCaptureFixture) -> None:
     """Decision S20."""
     machine = QueueManager(computer_name=name or None, full_path="CN=msmq,CN=x")
-    assert [one.name for one in _entry(machine, b"")] == ([name] if told else [])
+    assert [one.name for one in _build_entry(machine, b"")] == ([name] if told else [])
     assert bool(caplog.records) is not told
     if not told:
         assert "CN=msmq,CN=x is not told of" in caplog.text
