@@ -175,12 +175,12 @@ def access_to(
     names = [name for name in _PASSWORDS if login.get(name) is not None]
     if len(names) > 1:
         raise ConfigError(f"{' and '.join(names)} exclude each other: give one")
-    with _private_file(login.get("password")) as private_file:
+    with _make_private_file(login.get("password")) as private_file:
         options: dict[str, Any] = {name: value for name, value in login.items() if name not in _PASSWORDS}
         access = DirectoryAccess(
-            **LogIn.of(**options).arguments() | {name: _absolute_path(options.get(name)) for name in FILES},
+            **LogIn.of(**options).arguments() | {name: _make_absolute(options.get(name)) for name in FILES},
             urls=(urls,) if isinstance(urls, str) else tuple(urls),
-            password_file=private_file or _absolute_path(login.get("password_file")),
+            password_file=private_file or _make_absolute(login.get("password_file")),
             password_variable=login.get("password_variable"),
             is_own=private_file is not None,
             check_msmq=check_msmq,
@@ -205,13 +205,13 @@ def variable_read(login: PipelineLogIn) -> PipelineLogIn:
     )
 
 
-def _absolute_path(path: Paths | None) -> str | None:
+def _make_absolute(path: Paths | None) -> str | None:
     """Return an absolute path, for processes with another current folder."""
     return None if path is None else str(Path(path).resolve())
 
 
 @contextlib.contextmanager
-def _private_file(password: str | None) -> Iterator[str | None]:
+def _make_private_file(password: str | None) -> Iterator[str | None]:
     """Yield the path of a file with the password; None without a password.
 
     Only this user can read the file.
@@ -221,12 +221,12 @@ def _private_file(password: str | None) -> Iterator[str | None]:
         return
     data = f"{password}\r\n".encode()  # `read_password` removes this line end
     in_memory = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
-    with _memory_file(data) if in_memory else _temporary_file(data) as name:
+    with _make_memory_file(data) if in_memory else _make_temporary_file(data) as name:
         yield name
 
 
 @contextlib.contextmanager
-def _memory_file(data: bytes) -> Iterator[str]:
+def _make_memory_file(data: bytes) -> Iterator[str]:
     """Yield a path in ``/proc`` to data in memory, for other processes of this user."""
     handle = os.memfd_create("mqdssm")
     try:
@@ -238,7 +238,7 @@ def _memory_file(data: bytes) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _temporary_file(data: bytes) -> Iterator[str]:
+def _make_temporary_file(data: bytes) -> Iterator[str]:
     handle, name = tempfile.mkstemp(prefix="mqdssm-")  # made with mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -70,8 +70,8 @@ def open_database(
     }
     connection = duckdb.connect(":memory:", config=config)
     try:
-        connection.execute(f"set allowed_directories = {_texts([f'{folder}/'])}")
-        connection.execute(f"set allowed_paths = {_texts(files)}")
+        connection.execute(f"set allowed_directories = {_quote_texts([f'{folder}/'])}")
+        connection.execute(f"set allowed_paths = {_quote_texts(files)}")
         for setting in _LOCKED:
             connection.execute(f"set {setting}")
         with ThreadPoolExecutor(1) as thread:
@@ -143,14 +143,14 @@ class Database:
                 with contextlib.suppress(FutureTimeout):
                     return future.result(_POLL_S)
         except duckdb.Error as error:
-            raise self._failure(error) from error
+            raise self._convert_error(error) from error
         except BaseException:
             while not (future.cancel() or future.done()):
                 self._connection.interrupt()  # repeated: an interrupt before the query begins is lost
                 wait([future], _POLL_S)
             raise
 
-    def _failure(self, error: "duckdb.Error") -> MqdssmError:
+    def _convert_error(self, error: "duckdb.Error") -> MqdssmError:
         """Return the error that names the cause of a failure.
 
         Causes are a full disk, too little memory, or DuckDB's own message.
@@ -168,10 +168,10 @@ class Database:
 
 def file_list(paths: Sequence[str]) -> str:
     """Return an SQL expression for the rows of Parquet files."""
-    return f"read_parquet({_texts(paths)})"
+    return f"read_parquet({_quote_texts(paths)})"
 
 
-def _texts(texts: Sequence[str]) -> str:
+def _quote_texts(texts: Sequence[str]) -> str:
     """Return a list of texts as an SQL literal."""
     quoted = ("'" + text.replace("'", "''") + "'" for text in texts)
     return f"[{', '.join(quoted)}]"

@@ -134,7 +134,7 @@ class JobEngine:
             require_packages("pyarrow", "numpy", extra="pipeline")
             return
         require_packages("pyspark", "pyarrow", "numpy", extra="spark")  # before its module imports them
-        _spark_engine().check()
+        _import_spark_engine().check()
 
     def or_spark(self) -> "JobEngine":
         """Return Spark if the user left the choice and it is installed.
@@ -180,14 +180,14 @@ class JobEngine:
                 yield local
             return
         log.info("%s: Spark", app)
-        started = _spark_engine().runner(
+        started = _import_spark_engine().runner(
             app, self.on, files, conf=conf or {}, may_speculate=may_speculate, brief=brief
         )
         with started as runner:
             yield runner
 
 
-def _spark_engine() -> SparkEngine:
+def _import_spark_engine() -> SparkEngine:
     """Import the Spark engine by its name.
 
     The layer `mqdssm.spark` is above the pipeline.

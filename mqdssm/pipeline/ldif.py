@@ -74,7 +74,7 @@ def record(dn: str, attributes: Attributes, change: str | None = None) -> bytes:
     for name, values in attributes:
         for value in values:
             lines += fold(name, value)
-    return _text(lines)
+    return _join_lines(lines)
 
 
 def replacement(dn: str, attributes: Attributes) -> bytes:
@@ -85,7 +85,7 @@ def replacement(dn: str, attributes: Attributes) -> bytes:
         for value in values:
             lines += fold(name, value)
         lines.append("-")
-    return _text(lines)
+    return _join_lines(lines)
 
 
 def modrdn(old: DN, new: DN) -> bytes:
@@ -94,7 +94,7 @@ def modrdn(old: DN, new: DN) -> bytes:
     return record(str(old), [(name, [value.encode()]) for name, value in lines], "modrdn")
 
 
-def _text(lines: Sequence[str]) -> bytes:
+def _join_lines(lines: Sequence[str]) -> bytes:
     return "\n".join([*lines, "", ""]).encode("ascii")
 
 
@@ -111,7 +111,7 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
         for name, values in attributes
     ]
     kind = class_of(attributes)
-    return [Record(depth(dn), record(dn, _translated(_classes_first(written), kind, security)))]
+    return [Record(depth(dn), record(dn, _translate_security(_put_classes_first(written), kind, security)))]
 
 
 def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
@@ -156,7 +156,7 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
             later.append((name, values))
         elif plain not in AD_SETS_ITSELF:
             pairs.append((name, values))
-    translated = _translated(_classes_first(pairs), kind, security)
+    translated = _translate_security(_put_classes_first(pairs), kind, security)
     records = [Record(depth(dn), record(dn, translated, "add"))]
     if later:
         records.append(Record(REFERENCES_SERIES, replacement(dn, later)))
@@ -189,13 +189,13 @@ def as_stored(ldap_class: str, image: bytes) -> bytes:  # noqa: ARG001  the shap
     return image
 
 
-def _translated(attributes: Attributes, ldap_class: str, security: Security) -> Attributes:
+def _translate_security(attributes: Attributes, ldap_class: str, security: Security) -> Attributes:
     if security is as_stored:
         return attributes
     return [
         (
             name,
-            [_image(ldap_class, value, security) for value in values]
+            [_translate_image(ldap_class, value, security) for value in values]
             if name.lower() == _DESCRIPTOR
             else values,
         )
@@ -203,13 +203,13 @@ def _translated(attributes: Attributes, ldap_class: str, security: Security) -> 
     ]
 
 
-def _image(ldap_class: str, image: bytes, security: Security) -> bytes:
+def _translate_image(ldap_class: str, image: bytes, security: Security) -> bytes:
     try:
         return security(ldap_class, image)
     except DecodeError:
         return image  # a damaged value stays as it is stored
 
 
-def _classes_first(attributes: Iterable[tuple[str, Sequence[bytes]]]) -> Attributes:
+def _put_classes_first(attributes: Iterable[tuple[str, Sequence[bytes]]]) -> Attributes:
     """Return the attributes with objectClass first, as ldifde and people expect."""
     return sorted(attributes, key=lambda item: item[0].lower() != _OBJECT_CLASS)

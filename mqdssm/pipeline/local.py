@@ -454,9 +454,9 @@ class _Pool:
         """
         worker: WorkerProcess | None = None
         try:
-            while (number := self._next()) is not None:
+            while (number := self._take_next()) is not None:
                 try:
-                    worker = worker or self._started()
+                    worker = worker or self._start_worker()
                     answer = worker.ask(number)
                 except WorkerDiedError as died:
                     worker = None
@@ -472,11 +472,11 @@ class _Pool:
                 else:
                     worker.release()
 
-    def _next(self) -> int | None:
+    def _take_next(self) -> int | None:
         with self._lock:
             return self._waiting.popleft() if self._waiting and not self._is_ended else None
 
-    def _started(self) -> WorkerProcess:
+    def _start_worker(self) -> WorkerProcess:
         with self._lock:
             if self._is_ended:
                 raise WorkerDiedError("the work has ended")
@@ -542,36 +542,36 @@ def default_workers(root: Path = _ROOT) -> int:
     Args:
         root: of the file system; another folder in tests.
     """
-    return max(1, min(_cores(root), _memory(root) // WORKER_BYTES))
+    return max(1, min(_count_cores(root), _measure_memory(root) // WORKER_BYTES))
 
 
-def _cores(root: Path) -> int:
+def _count_cores(root: Path) -> int:
     # sched_getaffinity (Linux) returns the cores of this container or batch job
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota, _, period = _text(root / "sys/fs/cgroup/cpu.max").partition(" ")
+    quota, _, period = _read_text(root / "sys/fs/cgroup/cpu.max").partition(" ")
     if quota.isdecimal() and period.isdecimal():
         cores = min(cores, -(-int(quota) // int(period)))
     return cores
 
 
-def _memory(root: Path) -> int:
+def _measure_memory(root: Path) -> int:
     """Return the free memory in bytes.
 
     If it is unknown, the result is as much as one worker a core needs.
     """
     limits = [WORKER_BYTES * (os.cpu_count() or 1)]
-    for line in _text(root / "proc/meminfo").splitlines():
+    for line in _read_text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
             limits = [int(rest.split()[0]) * 1024]
-    limit = _text(root / "sys/fs/cgroup/memory.max")
-    used = _text(root / "sys/fs/cgroup/memory.current")
+    limit = _read_text(root / "sys/fs/cgroup/memory.max")
+    used = _read_text(root / "sys/fs/cgroup/memory.current")
     if limit.isdecimal() and used.isdecimal():
         limits.append(int(limit) - int(used))
     return max(0, min(limits))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:

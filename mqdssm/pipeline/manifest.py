@@ -141,7 +141,7 @@ class Manifest(Document):
         try:
             text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise ConfigError(f"{folder} {_why_no_export(folder)}") from error
+            raise ConfigError(f"{folder} {_explain_no_export(folder)}") from error
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         try:
@@ -163,7 +163,7 @@ class Manifest(Document):
             part.check(folder)
 
 
-def _why_no_export(folder: Path) -> str:
+def _explain_no_export(folder: Path) -> str:
     """Return the message for a folder without a manifest, with advice."""
     if not folder.exists():
         return "is no export: there is no such folder"

@@ -216,7 +216,7 @@ def answers(
                     piece = opened.enter_context(work.open(stop))
                 answer = pickle.dumps((piece(number), None))
             except Exception as error:  # noqa: BLE001  every error is sent to the parent
-                answer = pickle.dumps((None, _portable(error)))
+                answer = pickle.dumps((None, _make_portable(error)))
                 if not isinstance(error, Stopped):
                     stop.set_failed(number, answer)  # on Spark this also stops the other workers
                 yield number, answer
@@ -271,7 +271,7 @@ class Results:
         return [self._values[number] for number in range(self._count)]
 
 
-def _portable(error: Exception) -> MqdssmError:
+def _make_portable(error: Exception) -> MqdssmError:
     """Return an error that can be pickled.
 
     An `MqdssmError` keeps its class and its attributes.

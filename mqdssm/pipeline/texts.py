@@ -37,7 +37,9 @@ def csv_head(schema: pa.Schema) -> bytes:
 
 def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Yield each row as a CSV record; a text with line ends makes it several lines."""
-    columns = [_cells(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    columns = [
+        _format_cells(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
     for row in zip(*columns, strict=True):
         yield (",".join(row) + "\n").encode()
 
@@ -45,9 +47,11 @@ def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
 def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Yield each row as a line with a JSON object of all columns."""
     names = batch.schema.names
-    columns = [_plain(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)]
+    columns = [
+        _convert_column(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
     for row in zip(*columns, strict=True):
-        yield (_json(dict(zip(names, row, strict=True))) + "\n").encode()
+        yield (_format_json(dict(zip(names, row, strict=True))) + "\n").encode()
 
 
 def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
@@ -70,7 +74,7 @@ def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Recor
     """
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([_value_from_json(row.get(field.name), field.type) for row in objects], field.type)
+            pa.array([_convert_from_json(row.get(field.name), field.type) for row in objects], field.type)
             for field in schema
         ],
         schema=schema,
@@ -108,12 +112,12 @@ def read_csv(path: Path, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _cells(column: pa.Array, kind: pa.DataType) -> list[str]:
-    values = _plain(column, kind)
+def _format_cells(column: pa.Array, kind: pa.DataType) -> list[str]:
+    values = _convert_column(column, kind)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return [NULL_CELL if value is None else _json(value) for value in values]
+        return [NULL_CELL if value is None else _format_json(value) for value in values]
     if _is_nested(kind):
-        return [NULL_CELL if value is None else csv_cell(_json(value)) for value in values]
+        return [NULL_CELL if value is None else csv_cell(_format_json(value)) for value in values]
     return [NULL_CELL if value is None else csv_cell(value) for value in values]
 
 
@@ -121,11 +125,11 @@ def _from_cell(cell: str | None, kind: pa.DataType) -> Any:
     if cell is None:
         return None
     if _is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return _value_from_json(json.loads(cell), kind)
-    return _value_from_json(cell, kind)
+        return _convert_from_json(json.loads(cell), kind)
+    return _convert_from_json(cell, kind)
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -133,49 +137,49 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_map(kind) or pa.types.is_struct(kind))
 
 
-def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
+def _convert_column(column: pa.Array, kind: pa.DataType) -> list[Any]:
     """Return the values of a column as values of JSON."""
     is_time = pa.types.is_timestamp(kind)
-    convert = _time_text if is_time else _conversion(kind)
+    convert = _format_time if is_time else _choose_conversion(kind)
     if is_time:
         column = column.cast(pa.int64())
     values: list[Any] = column.to_pylist()
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def _conversion(kind: pa.DataType) -> Convert | None:
+def _choose_conversion(kind: pa.DataType) -> Convert | None:
     """Return the function from a value of Arrow to a value of JSON.
 
     Returns None if no conversion is needed.
     """
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _base64
+        return _encode_base64
     if pa.types.is_timestamp(kind):
         return lambda value: value.astimezone(UTC).strftime(_TIME)
     if pa.types.is_list(kind):
-        each = _conversion(kind.value_type)
+        each = _choose_conversion(kind.value_type)
         return None if each is None else lambda values: [None if v is None else each(v) for v in values]
     if pa.types.is_map(kind):
-        item = _conversion(kind.item_type) or (lambda value: value)
+        item = _choose_conversion(kind.item_type) or (lambda value: value)
         return lambda pairs: {name: None if value is None else item(value) for name, value in pairs}
     if pa.types.is_struct(kind):
-        fields = {field.name: _conversion(field.type) or (lambda value: value) for field in kind}
+        fields = {field.name: _choose_conversion(field.type) or (lambda value: value) for field in kind}
         return lambda row: {
             name: None if row[name] is None else convert(row[name]) for name, convert in fields.items()
         }
     return None
 
 
-def _base64(value: bytes) -> str:
+def _encode_base64(value: bytes) -> str:
     return b64encode(value).decode("ascii")
 
 
-def _time_text(microseconds: int) -> str:
+def _format_time(microseconds: int) -> str:
     seconds, fraction = divmod(microseconds, 1_000_000)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction).strftime(_TIME)
 
 
-def _value_from_json(value: Any, kind: pa.DataType) -> Any:
+def _convert_from_json(value: Any, kind: pa.DataType) -> Any:
     """Convert a value of JSON to the Python value for its Arrow type."""
     if value is None:
         return None
@@ -184,11 +188,11 @@ def _value_from_json(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return datetime.strptime(value, _TIME).replace(tzinfo=UTC)
     if pa.types.is_list(kind):
-        return [_value_from_json(item, kind.value_type) for item in value]
+        return [_convert_from_json(item, kind.value_type) for item in value]
     if pa.types.is_map(kind):
-        return [(name, _value_from_json(item, kind.item_type)) for name, item in value.items()]
+        return [(name, _convert_from_json(item, kind.item_type)) for name, item in value.items()]
     if pa.types.is_struct(kind):
-        return {field.name: _value_from_json(value[field.name], field.type) for field in kind}
+        return {field.name: _convert_from_json(value[field.name], field.type) for field in kind}
     return value
 
 

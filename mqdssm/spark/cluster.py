@@ -124,7 +124,7 @@ def probe(spark: "SparkSession", on: SparkOptions, files: Sequence[Path] = ()) -
         return
     count = min(PROBES_EACH * spark.sparkContext.defaultParallelism, _PROBES_MAX)
     look = _look([WitnessFile.of(path) for path in files])
-    with _patience(spark) as gave_up:
+    with _limit_waiting(spark) as gave_up:
         try:
             rows = spark.range(0, count, 1, count).mapInArrow(look, "problem string").distinct().collect()
         except Exception:
@@ -173,7 +173,7 @@ def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
 
 
 @contextlib.contextmanager
-def _patience(spark: "SparkSession") -> Iterator[threading.Event]:
+def _limit_waiting(spark: "SparkSession") -> Iterator[threading.Event]:
     """Cancel the jobs inside if none of their tasks starts in time.
 
     The event is set then.

@@ -47,7 +47,7 @@ class SparkJoin:
 
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`: one job for all types, and one for the candidates."""
-        folders = self._candidates(compared, pair, folder)
+        folders = self._find_candidates(compared, pair, folder)
         parts = [
             self._of_type(comparable, folders[comparable.type], pair)
             for comparable in compared
@@ -58,17 +58,19 @@ class SparkJoin:
         rows = union_of(parts)
         unsorted = folder / "unsorted"
         rows.write.option("compression", "zstd").parquet(path_to_write(unsorted))
-        return self._sorted(sorted(unsorted.glob("*.parquet")), folder / "sorted")
+        return self._sort_files(sorted(unsorted.glob("*.parquet")), folder / "sorted")
 
     def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
         """See `Join`."""
-        return self._sorted([path], folder)
+        return self._sort_files([path], folder)
 
-    def _sorted(self, paths: Sequence[Path], target: Path) -> tuple[Path, ...]:
+    def _sort_files(self, paths: Sequence[Path], target: Path) -> tuple[Path, ...]:
         target.mkdir(exist_ok=True)
         return sorted_files(self._spark, paths, SCHEMA, ORDER, target)
 
-    def _candidates(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> dict[str, Path]:
+    def _find_candidates(
+        self, compared: Sequence[ComparableType], pair: Pair, folder: Path
+    ) -> dict[str, Path]:
         """Find the keys of all objects that may differ.
 
         Types without any are not in the result.
@@ -79,8 +81,8 @@ class SparkJoin:
         parts = []
         for number, comparable in enumerate(compared):
             for place, side in enumerate(pair.sides):
-                frame = self._keyed(comparable, side, pair)
-                text = F.to_json(F.struct(*_canonical(comparable, side, respelt=pair.has_other_names)))
+                frame = self._read_keyed(comparable, side, pair)
+                text = F.to_json(F.struct(*_make_canonical(comparable, side, respelt=pair.has_other_names)))
                 hashes = (F.xxhash64(F.lit(seed), text).alias(f"__h{i}") for i, seed in enumerate(seeds))
                 fixed_columns = (F.lit(number).alias(TYPE), F.col(KEY), F.lit(place).alias(SIDE))
                 parts.append(frame.select(*fixed_columns, *hashes))
@@ -100,7 +102,7 @@ class SparkJoin:
         folders = {item.type: target / f"{TYPE}={number}" for number, item in enumerate(compared)}
         return {name: path for name, path in folders.items() if path.is_dir()}
 
-    def _keyed(self, compared: ComparableType, side: "Side", pair: Pair) -> "DataFrame":
+    def _read_keyed(self, compared: ComparableType, side: "Side", pair: Pair) -> "DataFrame":
         """Return the objects of a type with their keys."""
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -126,7 +128,7 @@ class SparkJoin:
         types = {field.name: field.dataType for field in spark_schema(shown_columns(compared, pair.sides))}
         parts = []
         for place, side in enumerate(pair.sides):
-            frame = self._keyed(compared, side, pair)
+            frame = self._read_keyed(compared, side, pair)
             column_names = set(frame.columns)
             cells = (
                 (F.col(f"`{name}`") if name in column_names else F.lit(None)).cast(kind).alias(name)
@@ -136,10 +138,10 @@ class SparkJoin:
                 frame.join(key_frame, KEY, "left_semi").select(KEY, F.lit(place).alias(SIDE), *cells)
             )
         rows = parts[0].unionAll(parts[1]).repartition(F.col(KEY)).sortWithinPartitions(KEY, SIDE)
-        return rows.mapInArrow(_worker(compared, pair.grounds), DDL)
+        return rows.mapInArrow(_make_worker(compared, pair.grounds), DDL)
 
 
-def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "list[Column]":
+def _make_canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "list[Column]":
     """Return the columns of an object in a canonical form.
 
     Only equal values have the same form.
@@ -153,7 +155,7 @@ def _canonical(compared: ComparableType, side: "Side", *, respelt: bool) -> "lis
     ]
 
 
-def _worker(
+def _make_worker(
     compared: ComparableType, grounds: tuple[Ground, Ground]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a task runs."""

@@ -89,7 +89,7 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
     started: list[subprocess.Popen[bytes]] = []
     try:
         port_file = folder / "told"
-        with _uninterrupted():
+        with _delay_signals():
             started.append(_launch(conf, port_file, log))
         port, secret = _wait_for_port_file(started[0], port_file, log)
         with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
@@ -268,14 +268,14 @@ def _wait_for_port_file(process: subprocess.Popen[bytes], port_file: Path, log: 
     """
     while not port_file.is_file():
         if process.poll() is not None and not port_file.is_file():
-            raise JavaEndedError(_reason(log, process.returncode))
+            raise JavaEndedError(_find_reason(log, process.returncode))
         time.sleep(_POLL_S)
     data = port_file.read_bytes()
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
 
 
-def _reason(log: Path, code: int) -> str:
+def _find_reason(log: Path, code: int) -> str:
     """Return the first of the log's last lines that contains a reason."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES_MAX:]
     message = next((line.strip() for line in lines if _SAYS.match(line)), None)
@@ -345,7 +345,7 @@ if sys.platform != "win32":
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _delay_signals() -> Iterator[None]:
     """Delay signals that end programs.
 
     Otherwise a child that is being started would remain unknown.
@@ -405,15 +405,17 @@ def find_java() -> Path:
     if home:
         java = Path(home, "bin", program)
         if not java.is_file():
-            raise ConfigError(f"JAVA_HOME is {home}, but there is no {java}; {_advice()}")
+            raise ConfigError(f"JAVA_HOME is {home}, but there is no {java}; {_advise_on_java()}")
     else:
         java_path = shutil.which("java")
         if java_path is None:
-            raise ConfigError(f"this runs on Spark, which needs Java {JAVA_MAJOR_MIN}; {_advice()}")
+            raise ConfigError(f"this runs on Spark, which needs Java {JAVA_MAJOR_MIN}; {_advise_on_java()}")
         java = Path(java_path)
     major = java_major(java)
     if major < JAVA_MAJOR_MIN:
-        raise ConfigError(f"{java} is Java {major}, Spark needs {JAVA_MAJOR_MIN} or later; {_advice()}")
+        raise ConfigError(
+            f"{java} is Java {major}, Spark needs {JAVA_MAJOR_MIN} or later; {_advise_on_java()}"
+        )
     return java
 
 
@@ -429,14 +431,14 @@ def java_major(java: Path) -> int:
             [java, "-version"], capture_output=True, text=True, timeout=_ASK_WAIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{java} does not run: {error}; {_advice()}") from error
+        raise ConfigError(f"{java} does not run: {error}; {_advise_on_java()}") from error
     match = _VERSION.search(answer.stderr + answer.stdout)
     if match is None:
-        raise ConfigError(f"{java} -version names no version; {_advice()}")
+        raise ConfigError(f"{java} -version names no version; {_advise_on_java()}")
     return int(match[1])
 
 
-def _advice() -> str:
+def _advise_on_java() -> str:
     if sys.platform == "win32":
         return f"install one (winget install Microsoft.OpenJDK.{JAVA_MAJOR_MIN}) or set JAVA_HOME"
     if sys.platform == "darwin":

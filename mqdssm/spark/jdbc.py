@@ -152,7 +152,7 @@ class _Reader:
         """
         table, name = MQIS_TABLES[pair[0]], pair[1]
         target = self._folder / table.name
-        frame = self._read(name, f"table {name}", self._parts(table))
+        frame = self._read(name, f"table {name}", self._make_partition_options(table))
         with self._convert_errors(f"table {name}"):
             frame.write.mode("overwrite").parquet(path_to_write(target))
         return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
@@ -174,8 +174,8 @@ class _Reader:
         try:
             yield
         except (PySparkException, Py4JError) as error:
-            message = _words(error, self._options.get("password"))
-            if (why := unreached(_text(error), message)) is not None:
+            message = _describe_error(error, self._options.get("password"))
+            if (why := unreached(_read_messages(error), message)) is not None:
                 raise SourceNotConnected(f"{self._url_text}: the database is not reached: {why}") from None
             if message == self._options["driver"]:  # Java's whole message about a missing class
                 message = f"there is no driver {message}: name its file as jars in [jdbc]"
@@ -185,7 +185,7 @@ class _Reader:
     def _url_text(self) -> str:
         return shown_url(self._url)
 
-    def _parts(self, table: MqisTable) -> dict[str, str]:
+    def _make_partition_options(self, table: MqisTable) -> dict[str, str]:
         mapped = self._mapping.table(table)
         if mapped.partition_column is None or mapped.bounds is None:
             return {}
@@ -214,7 +214,7 @@ def unreached(text: str, message: str) -> str | None:
     return f"{message.rstrip('.')}; is it running, and are host and port right?"
 
 
-def _text(error: BaseException) -> str:
+def _read_messages(error: BaseException) -> str:
     """Return Java's messages.
 
     Spark's own message only says that the connection failed.
@@ -227,12 +227,12 @@ def _text(error: BaseException) -> str:
     return text
 
 
-def _words(error: BaseException, password: str | None) -> str:
+def _describe_error(error: BaseException, password: str | None) -> str:
     """Return the message of a Java error in one line, without the password.
 
     The message is that of the last cause.
     """
-    lines = (line.strip() for line in _text(error).splitlines())
+    lines = (line.strip() for line in _read_messages(error).splitlines())
     message_lines = [
         line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace"))
     ]

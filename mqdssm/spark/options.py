@@ -97,8 +97,8 @@ class SourceOptions:
         if option_values.get("credentialsfile") and option_values.get("credentialsenv"):
             raise ConfigError("options credentialsfile and credentialsenv exclude each other: give one")
         try:
-            frame = frame_type(_required(option_values, "object"))
-            columns = frame.select(_names(option_values, "columns") or None)
+            frame = frame_type(_require_option(option_values, "object"))
+            columns = frame.select(_split_names(option_values, "columns") or None)
             search_filter = _filter(option_values)
             base = str(DN.parse(option_values["base"])) if option_values.get("base") else None
         except ValueError as error:
@@ -106,12 +106,12 @@ class SourceOptions:
         return cls(
             object=frame.name,
             columns=columns,
-            access=_access(option_values, frame),
+            access=_parse_access(option_values, frame),
             filter=search_filter,
-            attributes=_attributes(option_values, frame),
+            attributes=_parse_attributes(option_values, frame),
             base=base,
             numpartitions=number(option_values, "numpartitions", 1, PARTITIONS_MAX),
-            pushdown=_flag(option_values, "pushdown"),
+            pushdown=_parse_flag(option_values, "pushdown"),
         )
 
     def connect(self, server: str | None = None) -> "Directory":
@@ -175,16 +175,16 @@ class StreamOptions:
         start = _one_of(option_values, "startingoffset", ("latest", "snapshot")) or "latest"
         return cls(
             source=source,
-            state=str(Path(_required(option_values, "state")).resolve()),
+            state=str(Path(_require_option(option_values, "state")).resolve()),
             snapshot=start == "snapshot",
             max_rows=number(option_values, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
         )
 
 
-def _access(option_values: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
+def _parse_access(option_values: Mapping[str, str], frame: FrameType) -> DirectoryAccess:
     return DirectoryAccess(
         **_log_in(option_values),
-        urls=_urls(_required(option_values, "url")),
+        urls=_parse_urls(_require_option(option_values, "url")),
         password_file=option_values.get("credentialsfile") or None,
         password_variable=option_values.get("credentialsenv") or None,
         page_size=number(option_values, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
@@ -199,7 +199,7 @@ def _log_in(option_values: Mapping[str, str]) -> dict[str, Any]:
         option = name.replace("_", "")
         words = tuple(word for member in get_args(kind) for word in get_args(member))  # of a Literal
         if kind is bool:
-            arguments[name] = _flag(option_values, option)
+            arguments[name] = _parse_flag(option_values, option)
         elif option_values.get(option):
             arguments[name] = _one_of(option_values, option, words) if words else option_values[option]
     return arguments
@@ -237,14 +237,14 @@ def _filter(option_values: Mapping[str, str]) -> LdapFilter | None:
     return search_filter
 
 
-def _required(option_values: Mapping[str, str], name: str) -> str:
+def _require_option(option_values: Mapping[str, str], name: str) -> str:
     value = option_values.get(name, "").strip()
     if not value:
         raise ConfigError(f"option {name} is missing")
     return value
 
 
-def _flag(option_values: Mapping[str, str], name: str) -> bool:
+def _parse_flag(option_values: Mapping[str, str], name: str) -> bool:
     value = option_values.get(name, "").lower()
     if value not in {"", "true", "false"}:
         raise ConfigError(f"option {name} is {value!r}: use true or false")
@@ -270,16 +270,16 @@ def number(option_values: Mapping[str, str], name: str, default: int, high: int,
     return int(text)
 
 
-def _names(option_values: Mapping[str, str], name: str) -> list[str]:
+def _split_names(option_values: Mapping[str, str], name: str) -> list[str]:
     return [part.strip() for part in option_values.get(name, "").split(",") if part.strip()]
 
 
-def _attributes(option_values: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
+def _parse_attributes(option_values: Mapping[str, str], frame: FrameType) -> tuple[str, ...]:
     """Return the LDAP attributes for raw entries.
 
     Other frames request the attributes of their columns.
     """
-    names = _names(option_values, "attributes")
+    names = _split_names(option_values, "attributes")
     if names and frame.ldap_class is not None:
         raise ConfigError("option attributes is for object ldap: use columns")
     for name in names:
@@ -291,7 +291,7 @@ def _attributes(option_values: Mapping[str, str], frame: FrameType) -> tuple[str
     return tuple(names) or ("*",)
 
 
-def _urls(text: str) -> tuple[str, ...]:
+def _parse_urls(text: str) -> tuple[str, ...]:
     urls = tuple(text.split())
     for url in urls:
         if "@" in url:  # anywhere: the messages of other checks repeat the URL
@@ -364,7 +364,7 @@ class WriteOptions:
             object=base.object,
             access=base.access,
             on_conflict=cast("OnConflict", chosen),
-            journal=_folder(option_values.get("journal")),
+            journal=_make_folder(option_values.get("journal")),
             max_rate=None if rate is None else rate / tasks,
             max_errors=number(option_values, "maxerrors", 0, ERRORS_MAX, low=0)
             if option_values.get("maxerrors")
@@ -372,7 +372,7 @@ class WriteOptions:
         )
 
 
-def _folder(path: str | None) -> str | None:
+def _make_folder(path: str | None) -> str | None:
     """Return the journal's folder as an absolute path; it is created if necessary.
 
     Raises:

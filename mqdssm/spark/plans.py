@@ -38,13 +38,13 @@ def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> I
     for name, frame in frames.items():
         mine = [rule for rule, types in rules if isinstance(rule, Wrong) and name in types]
         for start in range(0, len(mine), RULES_MAX):
-            yield _wrong(name, frame, mine[start : start + RULES_MAX], dns)
+            yield _plan_row_rules(name, frame, mine[start : start + RULES_MAX], dns)
     for rule, types in rules:
         if isinstance(rule, Repeated):
-            yield _repeated_values(frames, rule, types, dns)
+            yield _plan_repeated_values(frames, rule, types, dns)
         elif isinstance(rule, MissingReference):
             for name in types:
-                yield _reference(name, frames, rule, dns)
+                yield _plan_reference(name, frames, rule, dns)
 
 
 def message_sql(text: str, frame: "DataFrame") -> str:
@@ -69,15 +69,18 @@ def _text_of_column(text: str, kind: str) -> str:
     return f"string({text})"
 
 
-def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[str, str]) -> "DataFrame":
+def _plan_row_rules(
+    name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[str, str]
+) -> "DataFrame":
     """Make one scan for several rules.
 
     Most rows are valid: one cheap condition excludes them. The array is built inside the generator, since the
     optimizer would compute a named array again for each use.
     """
-    bad = [f"coalesce(({rule.condition}), false){_decoded(frame, rule)}" for rule in rules]
+    bad = [f"coalesce(({rule.condition}), false){_exclude_undecodable(frame, rule)}" for rule in rules]
     terms = [
-        f"if({test}, {_finding(rule, name, frame, dns)}, null)" for rule, test in zip(rules, bad, strict=True)
+        f"if({test}, {_make_finding_sql(rule, name, frame, dns)}, null)"
+        for rule, test in zip(rules, bad, strict=True)
     ]
     plan = frame.where(" or ".join(f"({test})" for test in bad)).selectExpr(
         f"explode(filter(array({', '.join(terms)}), x -> x is not null)) as finding"
@@ -85,7 +88,7 @@ def _wrong(name: str, frame: "DataFrame", rules: Sequence[Wrong], dns: Mapping[s
     return plan.select("finding.*")
 
 
-def _decoded(frame: "DataFrame", rule: Rule) -> str:
+def _exclude_undecodable(frame: "DataFrame", rule: Rule) -> str:
     """Return a condition that excludes undecodable values.
 
     Undecodable values are reported as such, not for being NULL.
@@ -96,7 +99,7 @@ def _decoded(frame: "DataFrame", rule: Rule) -> str:
     return f" and not coalesce(exists({UNREADABLE}, x -> startswith(x, {mark})), false)"
 
 
-def _repeated_values(
+def _plan_repeated_values(
     frames: Frames, rule: Repeated, types: Sequence[str], dns: Mapping[str, str]
 ) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812  Spark's own convention
@@ -104,9 +107,9 @@ def _repeated_values(
     rows = union_of(
         frames[name].selectExpr(
             f"{literal(name)} as type",
-            f"{_dn(name, frames[name], dns)} as dn",
-            f"{_guid(frames[name])} as guid",
-            f"{_value(frames[name], rule.key, distinct=True)} as value",
+            f"{_choose_dn_column(name, frames[name], dns)} as dn",
+            f"{_choose_guid_column(frames[name])} as guid",
+            f"{_make_value_sql(frames[name], rule.key, distinct=True)} as value",
         )
         for name in types
     )
@@ -134,7 +137,7 @@ def _repeated_values(
     )
 
 
-def _value(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
+def _make_value_sql(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
     """Return an expression with one row for each element of an array.
 
     With `distinct` it has each value only once.
@@ -145,10 +148,10 @@ def _value(frame: "DataFrame", key: str, *, distinct: bool = False) -> str:
     return f"explode(array_distinct({key}))" if distinct else f"explode({key})"
 
 
-def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[str, str]) -> "DataFrame":
+def _plan_reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[str, str]) -> "DataFrame":
     frame = frames[name]
-    where = f"({rule.where}){_decoded(frame, rule)}"
-    rows = frame.where(where).selectExpr("*", f"{_value(frame, rule.value)} as value")
+    where = f"({rule.where}){_exclude_undecodable(frame, rule)}"
+    rows = frame.where(where).selectExpr("*", f"{_make_value_sql(frame, rule.value)} as value")
     rows = rows.where("value is not null")
     target = frames[rule.target]
     if isinstance(rule, Unequal):
@@ -158,18 +161,18 @@ def _reference(name: str, frames: Frames, rule: MissingReference, dns: Mapping[s
     else:
         keys = target.selectExpr(f"{rule.key} as key").where("key is not null")
         joined = rows.join(keys, rows["value"] == keys["key"], "left_anti")
-    plan = joined.selectExpr(f"{_finding(rule, name, joined, dns)} as finding").select("finding.*")
+    plan = joined.selectExpr(f"{_make_finding_sql(rule, name, joined, dns)} as finding").select("finding.*")
     return plan.distinct() if isinstance(rule, Unequal) else plan
 
 
-def _finding(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
+def _make_finding_sql(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     """Return the SQL expression of one finding about a row."""
     values = {
         "rule": literal(rule.id),
         "severity": literal(rule.severity),
         "type": literal(name),
-        "dn": _dn(name, frame, dns),
-        "guid": _guid(frame),
+        "dn": _choose_dn_column(name, frame, dns),
+        "guid": _choose_guid_column(frame),
         "attribute": literal(rule.attribute),
         "message": message_sql(rule.message, frame),
         "section": literal(rule.section),
@@ -177,11 +180,11 @@ def _finding(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) 
     return f"named_struct({', '.join(f'{literal(column)}, {values[column]}' for column in COLUMNS)})"
 
 
-def _guid(frame: "DataFrame") -> str:
+def _choose_guid_column(frame: "DataFrame") -> str:
     return "Identifier" if "Identifier" in frame.columns else "string(null)"
 
 
-def _dn(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
+def _choose_dn_column(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     if "FullPath" in frame.columns:
         return "FullPath"
     return literal(dns[name]) if name in dns else "string(null)"

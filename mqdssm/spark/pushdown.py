@@ -102,7 +102,7 @@ class Matching:
         rules = False
         for text in definitions:
             rules = rules or " EQUALITY " in text
-            for name in _names(text):
+            for name in _list_names(text):
                 texts[name] = text
         types: dict[str, Description] = {}
         pending_names = [name.lower() for name in names]
@@ -138,7 +138,7 @@ class Matching:
         return False
 
 
-def _names(definition: str) -> list[str]:
+def _list_names(definition: str) -> list[str]:
     """Return the names in a definition, in lower case.
 
     Only the names are parsed, because a server has thousands of definitions.
@@ -241,7 +241,7 @@ def to_ldap(term: Term, frame: FrameType, profile: Profile, matching: Matching) 
     row = frame.rows.get(term.column)
     try:
         if _is_name(row, term, frame):
-            return _dn_filter(term, profile)
+            return _make_dn_filter(term, profile)
         attributes = attributes_of(term, frame, profile)
         column = next(candidate for candidate in frame.columns if candidate.name == term.column)
         if row is None or not attributes:
@@ -260,7 +260,7 @@ def _is_name(row: Row | None, term: Term, frame: FrameType) -> bool:
     return row.computed is Computed.FULL_PATH
 
 
-def _dn_filter(term: Term, profile: Profile) -> LdapFilter:
+def _make_dn_filter(term: Term, profile: Profile) -> LdapFilter:
     if term.test != "in":
         raise _NeverAskedError
     for value in term.value:
@@ -289,19 +289,21 @@ def _test(term: Term, row: Row, attribute: str, matching: Matching, *, large: bo
     if term.test == "present":
         return Present(attribute)
     if term.test == "prefix" and row.kind is Kind.TEXT:
-        return _prefix(str(term.value), attribute, matching)
+        return _make_prefix_filter(str(term.value), attribute, matching)
     if row.kind is Kind.TIME:
-        return _ranges(_second_intervals(term), attribute, matching, partial(_seconds, row))
+        return _make_range_filter(
+            _list_second_intervals(term), attribute, matching, partial(_make_seconds_filter, row)
+        )
     if row.kind is Kind.INTEGER:
-        whole = partial(_unsigned, large=large) if row.syntax is UINT32 else _signed
-        return _ranges(_number_intervals(term), attribute, matching, whole)
+        whole = partial(_make_unsigned_filter, large=large) if row.syntax is UINT32 else _make_signed_filter
+        return _make_range_filter(_number_intervals(term), attribute, matching, whole)
     if term.test != "in" or not matching.can_compare(attribute, "EQUALITY"):
         raise _NeverAskedError
-    raws = [_raw(row, value) for value in term.value]
+    raws = [_encode_cell(row, value) for value in term.value]
     return any_of(*(Equal(attribute, raw) for raw in raws if raw is not None))
 
 
-def _raw(row: Row, value: Any) -> bytes | None:
+def _encode_cell(row: Row, value: Any) -> bytes | None:
     """Convert a cell into the server's form; None if no cell can have this value.
 
     Raises:
@@ -322,7 +324,7 @@ def _raw(row: Row, value: Any) -> bytes | None:
             return raw or None
 
 
-def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
+def _make_prefix_filter(text: str, attribute: str, matching: Matching) -> LdapFilter:
     """Return a filter for values that begin with a text.
 
     The filter finds the values whatever the server's normalisation ([RFC4518]).
@@ -335,7 +337,7 @@ def _prefix(text: str, attribute: str, matching: Matching) -> LdapFilter:
     return Substrings(attribute, initial=safe.encode())
 
 
-def _ranges(
+def _make_range_filter(
     intervals: Iterable[Interval],
     attribute: str,
     matching: Matching,
@@ -348,17 +350,17 @@ def _ranges(
     """
     filters = [filter_of(attribute, interval) for interval in intervals]
     terms = [term for term in filters if term is not None]
-    rule = "EQUALITY" if all(_only_equal(term) for term in terms) else "ORDERING"
+    rule = "EQUALITY" if all(_is_only_equal(term) for term in terms) else "ORDERING"
     if not matching.can_compare(attribute, rule):
         raise _NeverAskedError
     return any_of(*terms)
 
 
-def _only_equal(search_filter: LdapFilter) -> bool:
+def _is_only_equal(search_filter: LdapFilter) -> bool:
     if isinstance(search_filter, Equal):
         return True
     return not isinstance(search_filter, And | GreaterOrEqual | LessOrEqual | Present) and all(
-        map(_only_equal, getattr(search_filter, "operands", ()))
+        map(_is_only_equal, getattr(search_filter, "operands", ()))
     )
 
 
@@ -379,7 +381,7 @@ def _number_intervals(term: Term) -> list[Interval]:
     ]
 
 
-def _second_intervals(term: Term) -> list[Interval]:
+def _list_second_intervals(term: Term) -> list[Interval]:
     """Return intervals of seconds since 1970.
 
     Cells are whole seconds, stored times may have a fraction.
@@ -411,7 +413,7 @@ def _intersect(interval: Interval, low: int, high: int) -> tuple[int, int] | Non
     return (first, last) if first <= last else None
 
 
-def _edges(attribute: str, first: int | None, last: int | None) -> LdapFilter:
+def _make_edges(attribute: str, first: int | None, last: int | None) -> LdapFilter:
     edges: list[LdapFilter] = []
     if first is not None:
         edges.append(GreaterOrEqual(attribute, b"%d" % first))
@@ -420,15 +422,15 @@ def _edges(attribute: str, first: int | None, last: int | None) -> LdapFilter:
     return all_of(*edges)
 
 
-def _signed(attribute: str, interval: Interval) -> LdapFilter | None:
+def _make_signed_filter(attribute: str, interval: Interval) -> LdapFilter | None:
     inside = _intersect(interval, INT32_MIN, INT32_MAX)
     if inside is None:
         return None
     first, last = inside
-    return Equal(attribute, b"%d" % first) if first == last else _edges(attribute, first, last)
+    return Equal(attribute, b"%d" % first) if first == last else _make_edges(attribute, first, last)
 
 
-def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter | None:
+def _make_unsigned_filter(attribute: str, interval: Interval, *, large: bool) -> LdapFilter | None:
     """Make the filter for unsigned numbers, which are stored as signed.
 
     Other programs may store them unsigned (M11).
@@ -442,12 +444,12 @@ def _unsigned(attribute: str, interval: Interval, *, large: bool) -> LdapFilter 
         stored = [first] if first <= INT32_MAX else [first - UINT32_MAX - 1, *([first] if large else ())]
         return any_of(*(Equal(attribute, b"%d" % number) for number in stored))
     if last <= INT32_MAX:
-        return _edges(attribute, first, last)
-    negative = _edges(attribute, max(first, INT32_MAX + 1) - UINT32_MAX - 1, last - UINT32_MAX - 1)
-    return any_of(negative, _edges(attribute, first, None)) if large or first <= INT32_MAX else negative
+        return _make_edges(attribute, first, last)
+    negative = _make_edges(attribute, max(first, INT32_MAX + 1) - UINT32_MAX - 1, last - UINT32_MAX - 1)
+    return any_of(negative, _make_edges(attribute, first, None)) if large or first <= INT32_MAX else negative
 
 
-def _seconds(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:
+def _make_seconds_filter(row: Row, attribute: str, interval: Interval) -> LdapFilter | None:
     inside = _intersect(interval, TIME_SECONDS_MIN, TIME_SECONDS_MAX)
     if inside is None:
         return None

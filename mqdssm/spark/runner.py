@@ -107,11 +107,11 @@ class SparkRunner:
         results = Results(count)
         try:
             with deferred(stop), stop_file(str(self.spark.sparkContext.master), self._shared) as path:
-                with self._observed(on_done, stop, path, count, tasks):
-                    rows = numbers.mapInArrow(_worker(work, path), _OUTCOME).collect()
+                with self._observe_job(on_done, stop, path, count, tasks):
+                    rows = numbers.mapInArrow(_make_worker(work, path), _OUTCOME).collect()
                 for row in sorted(rows, key=lambda row: row["number"]):
                     results.add(row["number"], bytes(row["answer"]))
-                return _values(results, path)
+                return _read_values(results, path)
         finally:
             with contextlib.suppress(Exception):  # Java may have ended, which is reported already
                 work.destroy()
@@ -174,7 +174,7 @@ class SparkRunner:
         return SparkJoin(self.spark)
 
     @contextlib.contextmanager
-    def _observed(
+    def _observe_job(
         self, on_done: OnDone | None, stop: StopRequest, path: str | None, count: int, tasks: int
     ) -> Iterator[None]:
         """Report progress and pass a stop on to the workers, while a job runs.
@@ -195,7 +195,7 @@ class SparkRunner:
                     if time.monotonic() >= deadline:
                         context.cancelJobGroup(group)
                 if on_done is not None:
-                    on_done(_finished(context, group) * count // tasks, count)
+                    on_done(_count_finished(context, group) * count // tasks, count)
 
         context.setLocalProperty(_GROUP, group)
         try:
@@ -211,7 +211,7 @@ class SparkRunner:
             on_done(count, count)
 
 
-def _finished(context: Any, group: str) -> int:
+def _count_finished(context: Any, group: str) -> int:
     """Return the number of finished tasks of a job group."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
@@ -278,7 +278,7 @@ class StopFile(StopRequest):
         return super().is_set
 
 
-def _values(results: Results, stop_path: str | None) -> list[Any]:
+def _read_values(results: Results, stop_path: str | None) -> list[Any]:
     """Return the results of all pieces.
 
     If a piece was not answered, its error is raised.
@@ -312,7 +312,7 @@ def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
         yield str(folder / "stop")
 
 
-def _worker(
+def _make_worker(
     work: "Broadcast[Work]", stop_path: str | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a task runs."""

@@ -117,19 +117,19 @@ def spark_session(
         log.warning("Spark starts again: %s", gateway.forget_java())
     active = SparkSession.getActiveSession()
     if active is not None:
-        is_own = _folder.cache_info().currsize
+        is_own = _make_folder.cache_info().currsize
         hint = _log_hint() if is_own else "see the log of the session that was there already"
-        with _translated(hint):
-            yield _joined(active, conf or {}, on)
+        with _translate_errors(hint):
+            yield _join_session(active, conf or {}, on)
         return
     check_master(on)
     quick = {"spark.driver.extraJavaOptions": BRIEF_JAVA} if brief else {}
-    session = _start(_configuration(app, cores, memory, {**quick, **(conf or {})}, on))
+    session = _start(_make_configuration(app, cores, memory, {**quick, **(conf or {})}, on))
     try:
-        with _translated(_log_hint()):
+        with _translate_errors(_log_hint()):
             yield session
     except SparkFailed:
-        _KEPT.add(_folder())
+        _KEPT.add(_make_folder())
         raise
     finally:
         gateway.stop(session)
@@ -158,7 +158,7 @@ def check_packages() -> None:
 
 
 @contextlib.contextmanager
-def _translated(hint: str) -> Iterator[None]:
+def _translate_errors(hint: str) -> Iterator[None]:
     """Convert errors of Spark into errors of this package."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -174,19 +174,19 @@ def _translated(hint: str) -> Iterator[None]:
         if not isinstance(error, PySparkException | Py4JError):
             raise
         raise SparkFailed(
-            f"Spark failed: {gateway.cause_of(error) or _first_lines(error)}; {hint}"
+            f"Spark failed: {gateway.cause_of(error) or _take_first_lines(error)}; {hint}"
         ) from error
 
 
-def _first_lines(error: Exception) -> str:
+def _take_first_lines(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return " ".join(lines[:SHOWN_LINES_MAX])
 
 
-def _joined(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -> "SparkSession":
+def _join_session(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -> "SparkSession":
     joined = active.newSession()
     if on.is_cluster:
-        joined.sparkContext.addPyFile(str(package_zip(_folder())))
+        joined.sparkContext.addPyFile(str(package_zip(_make_folder())))
     for key, value in {**_SQL_CONF, **conf, **on.conf}.items():
         if joined.conf.isModifiable(key):
             joined.conf.set(key, value)
@@ -194,7 +194,7 @@ def _joined(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -
 
 
 @cache
-def _folder() -> Path:
+def _make_folder() -> Path:
     """Return the folder for the log and Spark's spilled data.
 
     A process has one folder, since its first JVM stays.
@@ -205,7 +205,7 @@ def _folder() -> Path:
 
 
 def _log_hint() -> str:
-    return f"Spark's own log: {_folder() / LOG_NAME}"
+    return f"Spark's own log: {_make_folder() / LOG_NAME}"
 
 
 def _remove(folder: Path) -> None:
@@ -213,25 +213,25 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _configuration(
+def _make_configuration(
     app: str, cores: int | None, memory: str | None, conf: Mapping[str, str], on: SparkOptions
 ) -> dict[str, str]:
     count = cores or os.cpu_count() or 1
     settings = {
         "spark.app.name": app,
         MASTER: f"local[{cores or '*'}]",
-        "spark.driver.memory": memory or _driver_memory(),
-        "spark.local.dir": str(_folder()),
-        "spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri(),
+        "spark.driver.memory": memory or _choose_driver_memory(),
+        "spark.local.dir": str(_make_folder()),
+        "spark.sql.warehouse.dir": (_make_folder() / "warehouse").as_uri(),
         **_STATIC_CONF,
         **_SQL_CONF,
     }
     if not on.is_cluster:
         settings |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
-    return settings | dict(conf) | session_settings(on, _folder())
+    return settings | dict(conf) | session_settings(on, _make_folder())
 
 
-def _driver_memory() -> str:
+def _choose_driver_memory() -> str:
     """Return the memory of the driver: a quarter of the machine's.
 
     The result stays within bounds, and is the minimum if the machine's memory is unknown (Windows).
@@ -251,21 +251,25 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
-    log = _folder() / LOG_NAME
+    log = _make_folder() / LOG_NAME
     try:
-        with gateway.environment(_inherited(conf)), _errors_to(log), gateway.java_started(conf, log):
+        with (
+            gateway.environment(_list_inherited(conf)),
+            _redirect_errors(log),
+            gateway.java_started(conf, log),
+        ):
             session = builder.getOrCreate()
     except (PySparkRuntimeError, gateway.JavaEndedError, Py4JError) as error:
-        _KEPT.add(_folder())
-        why = gateway.cause_of(error) or _first_lines(error)
+        _KEPT.add(_make_folder())
+        why = gateway.cause_of(error) or _take_first_lines(error)
         where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
         raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
-    _silence()
+    _silence_errors()
     gateway.silence()
     return session
 
 
-def _silence() -> None:
+def _silence_errors() -> None:
     """Keep pyspark from printing Java's stack for errors that it raises as well."""
     from pyspark.logger import PySparkLogger
 
@@ -273,7 +277,7 @@ def _silence() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
+def _list_inherited(conf: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables for the JVM and its workers."""
     python = conf.get(PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
     if not LOCAL.fullmatch(conf[MASTER]):
@@ -289,7 +293,7 @@ def _inherited(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _errors_to(log: Path) -> Iterator[None]:
+def _redirect_errors(log: Path) -> Iterator[None]:
     """Redirect the standard error of children started inside to a file.
 
     The standard error of this process is restored.

@@ -57,15 +57,15 @@ class MqdssmDataSource(DataSource):
         A stream has more.
         """
         if StreamOptions.is_meant(self.options):
-            return self._stream().schema
-        return spark_schema(self._checked().columns)
+            return self._make_stream_reader().schema
+        return spark_schema(self._parse_options().columns)
 
     def streamReader(self, schema: StructType) -> "MqdssmStreamReader":  # noqa: N802  Spark's name
         """Make the reader of changes.
 
         `mqdssm.spark.options.StreamOptions` has its options.
         """
-        reader = self._stream()
+        reader = self._make_stream_reader()
         if schema != reader.schema:
             raise pack(ConfigError("a stream of changes has its own schema: leave it out, and use columns"))
         return reader
@@ -76,7 +76,7 @@ class MqdssmDataSource(DataSource):
             raise pack(
                 ConfigError(f"{', '.join(STREAM_NAMES)} are options of spark.readStream: leave them out")
             )
-        options = self._checked()
+        options = self._parse_options()
         columns = options.columns
         if schema != spark_schema(columns):
             try:
@@ -96,13 +96,13 @@ class MqdssmDataSource(DataSource):
         with packed():
             return MqdssmWriter(dict(self.options), schema, overwrite=overwrite)
 
-    def _stream(self) -> "MqdssmStreamReader":
+    def _make_stream_reader(self) -> "MqdssmStreamReader":
         from mqdssm.spark.stream import MqdssmStreamReader
 
         with packed():
             return MqdssmStreamReader(StreamOptions.parse(dict(self.options)))
 
-    def _checked(self) -> SourceOptions:
+    def _parse_options(self) -> SourceOptions:
         with packed():
             return SourceOptions.parse(dict(self.options))
 
@@ -130,7 +130,7 @@ class MqdssmReader(DataSourceReader):
         if options.numpartitions == 1:
             return [InputPartition(SearchSlice())]
         with packed(), options.connect() as directory:
-            where = self._object_filter(directory.session)
+            where = self._make_object_filter(directory.session)
             search_slices = slices(
                 directory, options.frame, options.numpartitions, where=where, base=options.base
             )
@@ -147,7 +147,7 @@ class MqdssmReader(DataSourceReader):
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
         with packed(), without_collector(), options.connect(search_slice.server) as directory:
             search_slice.refuse_other(directory.session)
-            where = self._object_filter(directory.session, search_slice.ldap_filter)
+            where = self._make_object_filter(directory.session, search_slice.ldap_filter)
             yield from read_batches(
                 directory,
                 options.frame,
@@ -158,10 +158,14 @@ class MqdssmReader(DataSourceReader):
             )
             search_slice.refuse_other(directory.session)  # after a lost connection
 
-    def _object_filter(self, session: Session, search_filter: LdapFilter | None = None) -> LdapFilter | None:
+    def _make_object_filter(
+        self, session: Session, search_filter: LdapFilter | None = None
+    ) -> LdapFilter | None:
         """Return the filter for the objects besides their type; None if there is none."""
         terms = [
-            term for term in (self._options.filter, search_filter, *self._pushed(session)) if term is not None
+            term
+            for term in (self._options.filter, search_filter, *self._convert_filters(session))
+            if term is not None
         ]
         if not terms:
             return None
@@ -169,7 +173,7 @@ class MqdssmReader(DataSourceReader):
         log.info("%s: asking for %s", self._options.object, to_text(where))
         return where
 
-    def _pushed(self, session: Session) -> list[LdapFilter]:
+    def _convert_filters(self, session: Session) -> list[LdapFilter]:
         """Return Spark's filters as LDAP filters, as far as this server supports them."""
         if not self._terms:
             return []
@@ -249,12 +253,12 @@ def register(spark: "SparkSession") -> None:
             raise
         # Spark 4.3 checks the active session, which is another one: this one does not know the name
         active = SparkSession.getActiveSession()
-        with _active(spark, active):
+        with _activate_session(spark, active):
             spark.dataSource.register(MqdssmDataSource)
 
 
 @contextlib.contextmanager
-def _active(spark: "SparkSession", before: "SparkSession | None") -> Iterator[None]:
+def _activate_session(spark: "SparkSession", before: "SparkSession | None") -> Iterator[None]:
     """Make a session the active one for a while, by making a data frame with it."""
     spark.createDataFrame([], "nothing string")
     try:

@@ -56,14 +56,14 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             MqdssmSparkError: the state folder belongs to another checkpoint, or cannot be used.
         """
-        with _packed():
+        with _pack_errors():
             log = self._log()
             if not log.is_new:
                 raise ConfigError(
                     f"a query has taken changes of {log.folder}, and this one has no checkpoint: go on with "
                     "the checkpoint that belongs to this folder, or begin anew with another state folder"
                 )
-            return self._offset(0)
+            return self._make_offset(0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         """Return the maximum number of changes in a batch."""
@@ -75,14 +75,14 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             MqdssmSparkError: the directory cannot be watched, or the changes behind `start` are not there.
         """
-        with _packed():
-            log, begun = self._log(), self._number(start)
+        with _pack_errors():
+            log, begun = self._log(), self._read_number(start)
             log.check(begun)
-            self._watching().wait_for_news(begun, 0 if self._last is not None else NEWS_WAIT_S)
+            self._start_recorder().wait_for_news(begun, 0 if self._last is not None else NEWS_WAIT_S)
             end = log.end if self._last is None else min(log.end, max(self._last, begun))
             if isinstance(limit, ReadMaxRows):
                 end = min(end, begun + limit.max_rows)
-            return self._offset(end)
+            return self._make_offset(end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Wait until all earlier changes are recorded: the query ends with them.
@@ -90,9 +90,9 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             MqdssmSparkError: the directory cannot be watched.
         """
-        with _packed():
+        with _pack_errors():
             log = self._log()
-            self._watching().wait_until_settled()
+            self._start_recorder().wait_until_settled()
             self._last = log.end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -103,9 +103,9 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             MqdssmSparkError: the changes have been removed.
         """
-        with _packed():
-            rows = self._log().between(self._number(start), self._number(end))
-            return [InputPartition(_ipc(some)) for some in _combine_batches(rows)]
+        with _pack_errors():
+            rows = self._log().between(self._read_number(start), self._read_number(end))
+            return [InputPartition(_encode_ipc(some)) for some in _combine_batches(rows)]
 
     def commit(self, end: Offset) -> None:
         """Remove the changes up to an offset, which the query has processed.
@@ -113,8 +113,8 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             MqdssmSparkError: the folder cannot be written.
         """
-        with _packed():
-            self._log().release(self._number(end))
+        with _pack_errors():
+            self._log().release(self._read_number(end))
 
     def stop(self) -> None:
         """End the watch, and release the folder for another query."""
@@ -131,7 +131,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened = ChangeLog(Path(options.state), options.source.object, schema).open()
         return self._opened
 
-    def _watching(self) -> Recorder:
+    def _start_recorder(self) -> Recorder:
         if self._recorder is None:
             source = self._options.source
             recorded = Recorded(source.access, source.frame, source.columns, self._options.snapshot)
@@ -139,10 +139,10 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._recorder.start()
         return self._recorder
 
-    def _offset(self, number: int) -> Offset:
+    def _make_offset(self, number: int) -> Offset:
         return {_LOG: self._log().id, _SEQUENCE: number}
 
-    def _number(self, offset: Offset) -> int:
+    def _read_number(self, offset: Offset) -> int:
         """Return the number in an offset.
 
         Raises:
@@ -165,7 +165,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 @contextmanager
-def _packed() -> Iterator[None]:
+def _pack_errors() -> Iterator[None]:
     """Convert errors into the form that reaches the driver.
 
     Raises:
@@ -192,7 +192,7 @@ def _combine_batches(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.Table"
         yield pa.Table.from_batches(chunk)
 
 
-def _ipc(rows: "pa.Table") -> bytes:
+def _encode_ipc(rows: "pa.Table") -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows.combine_chunks())

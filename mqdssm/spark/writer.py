@@ -80,7 +80,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         """
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        if context is not None and _makes_a_table(context):
+        if context is not None and _is_making_a_table(context):
             raise pack(ConfigError(NO_TABLE))
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
         with packed(), without_collector():
@@ -102,7 +102,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         )
 
 
-def _makes_a_table(context: TaskContext) -> bool:
+def _is_making_a_table(context: TaskContext) -> bool:
     """Return True if the write is part of the creation of a table (decision M100).
 
     Spark does not tell a source about it. It runs the write as an execution inside the one that makes the

@@ -132,7 +132,7 @@ def test_a_damaged_file_and_a_half_line_are_made_anew(server, tmp_path, monkeypa
 def test_what_is_above_the_objects_is_written_anew(server, tmp_path, monkeypatch) -> None:
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(load_order, "_changed", lambda *_: 1 / 0)  # when the files of LDIF are all there
+        patch.setattr(load_order, "_find_changed", lambda *_: 1 / 0)  # when the files of LDIF are all there
         with pytest.raises(ZeroDivisionError):
             run(server, folder, "queue", format="ldif")
     (folder / load_order.PARENTS / "part-009-000-00000.ldif").write_text("half")
@@ -144,7 +144,7 @@ def test_what_is_above_the_objects_is_written_anew(server, tmp_path, monkeypatch
 def test_what_was_finished_is_looked_at_again_too(server, tmp_path, monkeypatch) -> None:
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(export_module, "_exported", lambda *_: 1 / 0)  # behind all of the work
+        patch.setattr(export_module, "_describe_type", lambda *_: 1 / 0)  # behind all of the work
         with pytest.raises(ZeroDivisionError):
             run(server, folder)
     (folder / "site" / "part-000-00000.parquet").unlink()

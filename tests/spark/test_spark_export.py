@@ -214,7 +214,7 @@ def test_a_failure_of_sparks_own_leaves_no_export(spark, enterprise, tmp_path, m
     def crash(*_) -> None:
         raise ValueError("unforeseen")
 
-    monkeypatch.setattr(runner_module, "_worker", lambda *_: crash)
+    monkeypatch.setattr(runner_module, "_make_worker", lambda *_: crash)
     with pytest.raises(SparkFailed, match=r"Spark failed: .*unforeseen"):
         run(enterprise, tmp_path / "out", "site")
     assert not (tmp_path / "out" / MANIFEST_NAME).exists()

@@ -75,14 +75,14 @@ def test_an_error_whose_worker_was_lost_is_told_instead_of_the_stop(tmp_path) ->
         for number in (0, 1):
             again.add(*next(answers(work, [number], spark_runner.StopFile(path))))
         with pytest.raises(GenericDirectoryError) as refused:
-            spark_runner._values(again, path)
+            spark_runner._read_values(again, path)
         assert (refused.value.dn, refused.value.ldap_code, refused.value.hint) == ("cn=x", 53, "do not")
     stopped = Results(1)
     with spark_runner.stop_file("local[2]", None) as path:
         spark_runner.StopFile(path).set()
         stopped.add(*next(answers(work, [0], spark_runner.StopFile(path))))
         with pytest.raises(Stopped):
-            spark_runner._values(stopped, path)
+            spark_runner._read_values(stopped, path)
 
 
 def test_a_piece_without_a_safe_place_is_cancelled(runner, tmp_path, spark, monkeypatch) -> None:

@@ -66,41 +66,41 @@ def change_rows(
     change_guids = [None if change.event is ChangeEvent.DELETED else change.guid for change in changes]
     guids = [guid for guid in dict.fromkeys(change_guids) if guid is not None]
     objects = pa.Table.from_batches(
-        _objects(directory, frame, columns, guids),
-        arrow_schema((_identifier(frame), *_other_columns(columns))),
+        _read_objects(directory, frame, columns, guids),
+        arrow_schema((_select_identifier(frame), *_select_other_columns(columns))),
     )
     place = {guid: row for row, guid in enumerate(objects.column(_IDENTIFIER).to_pylist())}
     chosen = objects.take(pa.array([place.get(str(guid)) for guid in change_guids], pa.int64()))
-    change_arrays = [_array(column, changes, first) for column in CHANGE_COLUMNS]
-    object_arrays = [_single_chunk(chosen.column(column.name)) for column in columns]
+    change_arrays = [_make_array(column, changes, first) for column in CHANGE_COLUMNS]
+    object_arrays = [_join_chunks(chosen.column(column.name)) for column in columns]
     return pa.RecordBatch.from_arrays([*change_arrays, *object_arrays], schema=change_schema(columns))
 
 
-def _objects(
+def _read_objects(
     directory: Directory, frame: FrameType, columns: Sequence[Column], guids: Sequence[UUID]
 ) -> Iterator[pa.RecordBatch]:
-    selected = (_identifier(frame), *_other_columns(columns))
+    selected = (_select_identifier(frame), *_select_other_columns(columns))
     for start in range(0, len(guids), _KEYS_ASKED):
         some = guids[start : start + _KEYS_ASKED]
         where = any_of(*(Equal("objectGUID", guid.bytes_le) for guid in some))
         yield from read_batches(directory, frame, selected, where=where)
 
 
-def _identifier(frame: FrameType) -> Column:
+def _select_identifier(frame: FrameType) -> Column:
     (column,) = frame.select([_IDENTIFIER])
     return column
 
 
-def _other_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
+def _select_other_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
     return tuple(column for column in columns if column.name != _IDENTIFIER)
 
 
-def _single_chunk(column: pa.ChunkedArray) -> pa.Array:
+def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
     array = column.combine_chunks()
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
-def _array(column: Column, changes: Sequence[ObjectChange], first: int) -> pa.Array:
+def _make_array(column: Column, changes: Sequence[ObjectChange], first: int) -> pa.Array:
     values: list[Any]
     if column.name == SEQUENCE:
         values = list(range(first, first + len(changes)))

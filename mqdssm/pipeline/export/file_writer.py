@@ -223,7 +223,7 @@ class ExportFile:
         """Write rows to the file."""
         if self._options.format == PARQUET:
             if self._parquet is None:
-                self._parquet = self._writer(rows.data)
+                self._parquet = self._open_writer(rows.data)
             self._parquet.write_batch(rows.data)
         else:
             self._file.write(b"".join(rows.data))
@@ -240,14 +240,14 @@ class ExportFile:
         if self._options.format != PARQUET:
             self._write_keys()
         else:
-            (self._parquet or self._writer(None)).close()
+            (self._parquet or self._open_writer(None)).close()
         self._file.close()
         self._draft.replace(self._target)
         sync_folder(self._target.parent)
         file = ExportedFile(path=self.relative, rows=self.objects, sha256=self._file.sha256)
         return ItemFinished(file=file, item=self._options.item, series=self._series, bytes=self._file.size)
 
-    def _writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
+    def _open_writer(self, first: "pa.RecordBatch | None") -> pq.ParquetWriter:
         """Return a Parquet writer.
 
         Columns that repeat in the first rows get dictionaries.
@@ -282,11 +282,11 @@ def repeating(batch: pa.RecordBatch) -> list[str]:
     return [
         path
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        for path in _paths_that_repeat(name, column)
+        for path in _list_repeating_paths(name, column)
     ]
 
 
-def _paths_that_repeat(name: str, column: pa.Array) -> tuple[str, ...]:
+def _list_repeating_paths(name: str, column: pa.Array) -> tuple[str, ...]:
     if pa.types.is_map(column.type):
         return f"{name}.key_value.key", f"{name}.key_value.value.list.element"
     if pa.types.is_list(column.type):
@@ -396,7 +396,9 @@ def rewritten(
     path = options.folder.path / item.file.path
     part = ExportFile(options, item.series, number)
     try:
-        source = _batches(path) if plan.format == "parquet" else _texts(path, len(options.head), keys)
+        source = (
+            _read_batches(path) if plan.format == "parquet" else _read_texts(path, len(options.head), keys)
+        )
         start = 0
         for data in source:
             mask = keep.slice(start, len(data))
@@ -410,8 +412,8 @@ def rewritten(
             if kept_keys.num_rows:  # they fit: the old file held them
                 part.add(
                     RowBatch(
-                        _single_chunk(kept_keys, "key"),
-                        _single_chunk(kept_keys, "dn"),
+                        _join_chunks(kept_keys, "key"),
+                        _join_chunks(kept_keys, "dn"),
                         kept_rows,
                         item.series,
                     )
@@ -422,16 +424,16 @@ def rewritten(
         raise
 
 
-def _single_chunk(table: pa.Table, name: str) -> pa.Array:
+def _join_chunks(table: pa.Table, name: str) -> pa.Array:
     return table.column(name).combine_chunks()
 
 
-def _batches(path: "Path") -> Iterator[pa.RecordBatch]:
+def _read_batches(path: "Path") -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
         yield from file.iter_batches(batch_size=_BATCH_ROWS)
 
 
-def _texts(path: "Path", head: int, keys: pa.Table) -> Iterator[list[bytes]]:
+def _read_texts(path: "Path", head: int, keys: pa.Table) -> Iterator[list[bytes]]:
     """Yield the texts of the rows of a file, in lists of up to `_BATCH_ROWS`."""
     sizes = keys.column("bytes").to_pylist()
     with path.open("rb") as file:
@@ -502,9 +504,9 @@ def ldif_rows(
             rows = pending.setdefault(record.series, [])
             rows.append((key, entry.dn, record.data))
             if len(rows) >= ENTRIES_TOGETHER:
-                yield _rows(record.series, pending.pop(record.series))
+                yield _make_rows(record.series, pending.pop(record.series))
     for series in sorted(pending):
-        yield _rows(series, pending[series])
+        yield _make_rows(series, pending[series])
 
 
 def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
@@ -542,6 +544,6 @@ def without(rows: RowBatch, exported_keys: ExportedKeys) -> RowBatch:
     return RowBatch(rows.keys.take(places), rows.dns.take(places), data, rows.series)
 
 
-def _rows(series: int, rows: Sequence[tuple[str, str, bytes]]) -> RowBatch:
+def _make_rows(series: int, rows: Sequence[tuple[str, str, bytes]]) -> RowBatch:
     keys, dns, data = zip(*rows, strict=True)
     return RowBatch(pa.array(keys, pa.string()), pa.array(dns, pa.string()), list(data), series)

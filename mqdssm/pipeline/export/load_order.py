@@ -57,10 +57,10 @@ def load_order(types: Sequence[tuple[str, Iterable[ExportedFile]]], parents: Par
     """
     everything = [files for name, files in types if name == _EVERYTHING]
     paths = [file.path for files in everything or [files for _, files in types] for file in files]
-    return tuple(sorted([*paths, *(file.path for file in parents.files)], key=_place))
+    return tuple(sorted([*paths, *(file.path for file in parents.files)], key=_split_path))
 
 
-def _place(path: str) -> tuple[str, str]:
+def _split_path(path: str) -> tuple[str, str]:
     folder, _, name = path.partition("/")
     return name.split("-")[1], f"{folder}/{name}"  # part-SERIES-ITEM-NUMBER.ldif
 
@@ -80,7 +80,7 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an interrupted attempt
     if plan.format != LDIF or _EVERYTHING in plan.types:
         return Parents()
-    dns = missing_parents(lambda: _dns(folder, plan), directory.session.naming)
+    dns = missing_parents(lambda: _read_dns(folder, plan), directory.session.naming)
     if not dns:
         return Parents()
     (folder.path / PARENTS).mkdir()
@@ -98,7 +98,7 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
         parts.abandon()
     if written < len(dns):
         log.warning("%d objects above the exported ones cannot be read or written", len(dns) - written)
-    return Parents(tuple(sorted(files, key=lambda file: file.path)), _changed(directory, dns, marks))
+    return Parents(tuple(sorted(files, key=lambda file: file.path)), _find_changed(directory, dns, marks))
 
 
 def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
@@ -112,23 +112,23 @@ def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[
     """
     above: dict[str, str] = {}
     for dn in dns():
-        parent = _parent(dn)
+        parent = _find_parent(dn)
         while parent and (key := normalize(parent)) not in above:
             above[key] = parent
-            parent = _parent(parent)
+            parent = _find_parent(parent)
     for dn in dns():
         above.pop(normalize(dn), None)
     bases = naming.guid_bases
     return [dn for dn in above.values() if any(DN.parse(dn).is_at_or_below(base) for base in bases)]
 
 
-def _parent(dn: str) -> str:
+def _find_parent(dn: str) -> str:
     if "\\" in dn or '"' in dn:
         return str(DN.parse(dn).parent)
     return dn.partition(",")[2]
 
 
-def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
+def _read_dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
     for name in plan.types:
         for journal in folder.journals(plan, name):
             for item in journal.read():
@@ -136,7 +136,7 @@ def _dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
                     yield from keys_in(folder, plan, item).column("dn").to_pylist()
 
 
-def _changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
+def _find_changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
     """Return the objects that may have changed since the marks.
 
     The objects were changed or deleted, or their state is not known.

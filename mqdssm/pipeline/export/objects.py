@@ -158,9 +158,9 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
                 text = guid_text(guid)
                 rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
                 if len(rows) >= _KEYS_BATCH:
-                    batches.append(_key_batch(rows))
+                    batches.append(_make_key_batch(rows))
                     rows = []
-    batches.append(_key_batch(rows))
+    batches.append(_make_key_batch(rows))
     return pa.Table.from_batches(batches, schema=KEY_SCHEMA)
 
 
@@ -194,7 +194,7 @@ def are_fewer(directory: "Directory", type_names: Iterable[str], limit: int) -> 
     return True
 
 
-def _key_batch(rows: Sequence[_KeyRow]) -> pa.RecordBatch:
+def _make_key_batch(rows: Sequence[_KeyRow]) -> pa.RecordBatch:
     values = zip(*rows, strict=True) if rows else ((),) * len(KEY_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(values, KEY_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=KEY_SCHEMA)

@@ -100,7 +100,7 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
         since = now.changes_since(earlier)
         count = silent = 0
         for name in plan.types:
-            differing, unknown = _differing(directory, folder, plan, name, since)
+            differing, unknown = _find_differing(directory, folder, plan, name, since)
             silent += unknown
             noted.before(name, differing)
             replaced = _replace(directory, folder, plan, name, differing)
@@ -118,7 +118,7 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
     return Settled(consistent=now.same_as(earlier), changed=noted.changed, marks=now)
 
 
-def _differing(
+def _find_differing(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, since: Since
 ) -> tuple[list[StaleObject], int]:
     """Find the objects of a type whose rows are missing, outdated or left over.
@@ -127,10 +127,10 @@ def _differing(
         These objects, and the number of objects without a readable stamp.
     """
     current = objects.keys(directory, name, since)
-    outdated = outdated_keys(directory, folder, plan, name, _files(folder, plan, name))
+    outdated = outdated_keys(directory, folder, plan, name, _list_files(folder, plan, name))
     flags = pc.fill_null(current.column("changed"), fill_value=False)
     changed = pc.or_(flags, pc.is_in(current.column("key"), value_set=outdated))
-    unlike = differences(_exported_keys(folder, plan, name), current.set_column(3, "changed", changed))
+    unlike = differences(_read_exported_keys(folder, plan, name), current.set_column(3, "changed", changed))
     return unlike, current.column("changed").null_count
 
 
@@ -145,8 +145,8 @@ def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
         exported.num_rows and exported.column("dn").null_count == exported.num_rows
     ):  # a type without a DN column
         current = current.set_column(1, "dn", pa.nulls(current.num_rows, pa.string()))
-    unlike = _counts(exported).join(
-        _counts(current), ["key", "dn"], join_type="full outer", right_suffix="_found"
+    unlike = _count_keys(exported).join(
+        _count_keys(current), ["key", "dn"], join_type="full outer", right_suffix="_found"
     )
     same = pc.equal(unlike.column("count"), unlike.column("count_found"))
     keys = set(unlike.filter(pc.invert(pc.fill_null(same, fill_value=False))).column("key").to_pylist())
@@ -156,10 +156,10 @@ def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
     key_array = pa.array(sorted(keys), pa.string())
     before = _by_key(exported, key_array)
     after = _by_key(current, key_array)
-    return [_difference(key, before.get(key), after.get(key)) for key in sorted(keys)]
+    return [_compare_rows(key, before.get(key), after.get(key)) for key in sorted(keys)]
 
 
-def _counts(table: pa.Table) -> pa.Table:
+def _count_keys(table: pa.Table) -> pa.Table:
     """Count each pair of key and DN.
 
     A missing DN becomes empty, as NULL equals nothing in a join.
@@ -174,7 +174,7 @@ def _by_key(table: pa.Table, key_array: pa.Array) -> dict[str, dict[str, str | N
     return {row["key"]: row for row in rows}
 
 
-def _difference(
+def _compare_rows(
     key: str, before: dict[str, str | None] | None, after: dict[str, str | None] | None
 ) -> StaleObject:
     guid = objects.guid_of(key)
@@ -185,15 +185,17 @@ def _difference(
     return StaleObject(key, after["dn"], old_guid or after["guid"], kind)
 
 
-def _exported_keys(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
+def _read_exported_keys(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
     """Return key and DN of all objects of a type in the files."""
     tables = [
-        keys_in(folder, plan, item) for item in _files(folder, plan, name) if item.series != REFERENCES_SERIES
+        keys_in(folder, plan, item)
+        for item in _list_files(folder, plan, name)
+        if item.series != REFERENCES_SERIES
     ]
     return pa.concat_tables(tables) if tables else pa.table({"key": [], "dn": []}, schema=_HELD_SCHEMA)
 
 
-def _files(folder: ExportFolder, plan: ExportPlan, name: str) -> list[ItemFinished]:
+def _list_files(folder: ExportFolder, plan: ExportPlan, name: str) -> list[ItemFinished]:
     return [item for journal in folder.journals(plan, name) for item in journal.read()]
 
 
@@ -240,14 +242,14 @@ def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone
         keys = keys_in(folder, plan, item).column("key")
         if not pc.any(pc.is_in(keys, value_set=gone)).as_py():
             continue
-        new = rewritten(options, item, plan, _next_number(files, item.series), gone)
+        new = rewritten(options, item, plan, _choose_number(files, item.series), gone)
         files[place] = new
         journal.replace(files)  # the old file is no part of the export from here on
         (folder.path / item.file.path).unlink()
         folder.keys_path(item.file.path).unlink(missing_ok=True)
 
 
-def _next_number(files: Iterable[ItemFinished], series: int) -> int:
+def _choose_number(files: Iterable[ItemFinished], series: int) -> int:
     return 1 + max(item.number for item in files if item.series == series)
 
 
@@ -305,7 +307,7 @@ class _Noted:
         changes = dict(self._changes)
         for stale_object in differing:
             now = ChangedObject(type=name, dn=stale_object.dn, guid=stale_object.guid, what=stale_object.kind)
-            changes[name, stale_object.key] = _merged(changes.get((name, stale_object.key)), now)
+            changes[name, stale_object.key] = _merge_changes(changes.get((name, stale_object.key)), now)
         return changes
 
     def _write(self, changed_objects: Mapping[tuple[str, str], ChangedObject]) -> None:
@@ -323,7 +325,7 @@ class _Noted:
 _KNOWN: Final = TypeAdapter(list[tuple[str, ChangedObject]])
 
 
-def _merged(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
+def _merge_changes(earlier: ChangedObject | None, now: ChangedObject) -> ChangedObject:
     """Combine two changes of an object.
 
     Of added and modified the earlier one counts, else the later.
@@ -379,7 +381,7 @@ def outdated_keys(
     exported_batches = [
         _encode_columns(batch, compared_columns)
         for item in files
-        for batch in _exported_rows(folder, plan, item, selected_columns)
+        for batch in _read_exported_rows(folder, plan, item, selected_columns)
     ]
     current_batches = [
         _encode_columns(batch, compared_columns)
@@ -392,7 +394,7 @@ def outdated_keys(
     return now.join(before, _TOLD.names, join_type="left anti").column("key")
 
 
-def _exported_rows(
+def _read_exported_rows(
     folder: ExportFolder, plan: ExportPlan, item: ItemFinished, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield some columns of an export file."""

@@ -134,10 +134,10 @@ def export(
     chosen.check()
     credentials = variable_read(login) if chosen.is_local else login
     with access_to(urls, credentials, chosen.on, check_msmq=request.needs_msmq) as access:
-        return _checked_export(request, Path(to_dir), access, chosen, watch, resume=resume)
+        return _check_and_export(request, Path(to_dir), access, chosen, watch, resume=resume)
 
 
-def _checked_export(
+def _check_and_export(
     request: "ExportRequest",
     to_dir: Path,
     access: DirectoryAccess,
@@ -156,8 +156,8 @@ def _checked_export(
         server = directory.session.server_url or ""
         is_small = engine.is_local and objects.are_fewer(directory, plan.types, SMALL_OBJECTS)
     with _explain_resuming(folder), _lock_folder(folder):
-        begun = _begun(folder, plan, unfinished=unfinished)
-        task = _task(folder, begun, access.at(server), engine, plan.marks.server)
+        begun = _begin_export(folder, plan, unfinished=unfinished)
+        task = _make_task(folder, begun, access.at(server), engine, plan.marks.server)
         return _export(task, access.at(server), engine, watch, is_small=is_small)
 
 
@@ -273,7 +273,7 @@ def _lock_folder(folder: ExportFolder) -> Iterator[None]:
         yield
 
 
-def _begun(folder: ExportFolder, new_plan: ExportPlan, *, unfinished: bool) -> ExportPlan:
+def _begin_export(folder: ExportFolder, new_plan: ExportPlan, *, unfinished: bool) -> ExportPlan:
     """Begin or resume an export, and return its plan."""
     from mqdssm.pipeline.export.worker import STOP_NAME
 
@@ -289,7 +289,7 @@ def _begun(folder: ExportFolder, new_plan: ExportPlan, *, unfinished: bool) -> E
     return plan
 
 
-def _task(
+def _make_task(
     folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, engine: JobEngine, controller: str
 ) -> "ExportTask":
     """Return the task that workers get."""
@@ -306,12 +306,12 @@ def _export(
     from mqdssm.pipeline.export.reconcile import settle
 
     folder, plan = ExportFolder(Path(task.folder)), task.plan
-    with _watched(folder, plan, access, watch):
+    with _watch_progress(folder, plan, access, watch):
         _read(task, engine, is_small=is_small)
         with access.connect() as directory:
             settled = settle(directory, folder, plan)
             parents = write_parents(directory, folder, plan, settled.marks)
-    types = {name: _exported(folder, plan, name) for name in plan.types}
+    types = {name: _describe_type(folder, plan, name) for name in plan.types}
     files = [(name, exported.files) for name, exported in types.items()]
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
@@ -355,7 +355,7 @@ def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
 
 
 @contextlib.contextmanager
-def _watched(
+def _watch_progress(
     folder: ExportFolder, plan: ExportPlan, access: DirectoryAccess, watch: Watch | None
 ) -> Iterator[None]:
     """Call `watch` with the progress every half second.
@@ -383,7 +383,7 @@ def _watched(
         yield
 
 
-def _exported(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType:
+def _describe_type(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType:
     from mqdssm.pipeline.export.objects import columns
     from mqdssm.pipeline.texts import names_and_types
 

@@ -76,7 +76,7 @@ class Marks(Document):
         if values:
             return cls(
                 counter=ChangeCounter.CSN,
-                values={_server_id(csn.decode()): csn.decode() for csn in values},
+                values={_parse_server_id(csn.decode()): csn.decode() for csn in values},
                 time=now,
             )
         return cls(counter=ChangeCounter.TIME, time=now)
@@ -125,12 +125,12 @@ class Since:
         if self._counter is ChangeCounter.USN:
             return int(value) > int(self._marks.values["usn"])
         if self._counter is ChangeCounter.CSN:
-            mark = self._marks.values.get(_server_id(value))
+            mark = self._marks.values.get(_parse_server_id(value))
             return mark is None or value > mark
-        return _time(value) >= self._marks.time - CLOCK_DIFFERENCE_MAX
+        return _parse_time(value) >= self._marks.time - CLOCK_DIFFERENCE_MAX
 
 
-def _server_id(csn: str) -> str:
+def _parse_server_id(csn: str) -> str:
     """Return the server id of a CSN.
 
     The form of a CSN is ``20261121001513.617504Z#000000#000#000000``.
@@ -139,6 +139,6 @@ def _server_id(csn: str) -> str:
     return parts[2] if len(parts) > 2 else ""  # time, count, server, modification
 
 
-def _time(value: str) -> datetime:
+def _parse_time(value: str) -> datetime:
     """Return a GeneralizedTime of a server, which is in UTC, to the second."""
     return datetime.strptime(value[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)

@@ -78,11 +78,11 @@ def judged(name: str, image: bytes | None) -> Judgement:
         if rule in of_verdicts
     ]
     broken_rules = dict.fromkeys(rule for rule, _ in verdicts)
-    senders = _senders(image) if name == "queue" else ()
+    senders = _list_senders(image) if name == "queue" else ()
     return Judgement(tuple(broken_rules), tuple(words for _, words in verdicts), senders)
 
 
-def _senders(image: bytes) -> tuple[str, ...]:
+def _list_senders(image: bytes) -> tuple[str, ...]:
     try:
         parsed = SecurityDescriptor.from_bytes(image)
     except ValueError:
@@ -153,8 +153,11 @@ class Exposure:
         names_of_services = inventory.service_names()
         self._machines = sorted(
             (
-                self._machine(
-                    row, tallies.get(place if place is not None else _name(row)), dns_name, names_of_services
+                self._assess_machine(
+                    row,
+                    tallies.get(place if place is not None else _lower_name(row)),
+                    dns_name,
+                    names_of_services,
                 )
                 for row, place in inventory.placed_rows("queue-manager", MACHINE_COLUMNS)
             ),
@@ -187,7 +190,7 @@ class Exposure:
         """Highest score; 0 without machines."""
         return self._machines[0]["Score"] if self._machines else 0
 
-    def _machine(
+    def _assess_machine(
         self,
         row: Record,
         tally: _Tally | None,
@@ -200,10 +203,12 @@ class Exposure:
         facts = self._facts.get(computer, ComputerFacts())
         system, version = facts.system, facts.version or row.get("OperatingSystemVersion") or ""
         release = find_release(system, version, is_server=_is_server(row.get("OperatingSystemType")))
-        support, ends = self._support(release, system)
+        support, ends = self._judge_support(release, system)
         stale = None if facts.last_logon is None else self._is_stale(facts.last_logon)
         has_http = any(name.casefold().startswith("http/") for name in names_of_services.get(computer, ()))
-        findings = list(self._findings(row, support, stale, facts, has_http)) + _queue_findings(tally)
+        findings = list(self._list_findings(row, support, stale, facts, has_http)) + _list_queue_findings(
+            tally
+        )
         return {
             "Score": min(SCORE_MAX, sum(finding["points"] for finding in findings)),
             "ComputerName": row.get("ComputerName"),
@@ -227,7 +232,7 @@ class Exposure:
             "FullPath": row.get("FullPath"),
         }
 
-    def _support(self, release: WindowsRelease | None, system: str) -> tuple[str, Any]:
+    def _judge_support(self, release: WindowsRelease | None, system: str) -> tuple[str, Any]:
         if release is None:
             return NOT_KNOWN, None
         ends = last_day(release, system)
@@ -239,7 +244,7 @@ class Exposure:
     def _is_stale(self, last_logon: datetime) -> bool:
         return last_logon < self.inventory.taken - timedelta(days=self.stale_days)
 
-    def _findings(
+    def _list_findings(
         self, row: Record, support: str, stale: bool | None, facts: ComputerFacts, has_http: bool
     ) -> Iterator[Record]:
         """Yield the findings about the machine itself."""
@@ -260,7 +265,7 @@ class Exposure:
                 yield {"rule": rule.id, "points": rule.points, "objects": 1, "examples": []}
 
 
-def _queue_findings(tally: _Tally) -> list[Record]:
+def _list_queue_findings(tally: _Tally) -> list[Record]:
     return [
         {
             "rule": rule.id,
@@ -273,7 +278,7 @@ def _queue_findings(tally: _Tally) -> list[Record]:
     ]
 
 
-def _name(row: Record) -> str:
+def _lower_name(row: Record) -> str:
     return (row.get("ComputerName") or "").casefold()
 
 

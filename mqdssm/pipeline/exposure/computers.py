@@ -56,17 +56,17 @@ def read_computers(session: "Session", names: Collection[str]) -> Mapping[str, C
     search_filter = session.profile.class_filter("computer")
     for entry in session.find(session.naming.root, search_filter, ATTRIBUTES):
         name = normalize(entry.dn)
-        if name in names and (facts := _facts(entry)) != ComputerFacts():
+        if name in names and (facts := _read_facts(entry)) != ComputerFacts():
             computers[name] = facts
     return computers
 
 
-def _facts(entry: "Entry") -> ComputerFacts:
-    control = _number(entry, "userAccountControl")
+def _read_facts(entry: "Entry") -> ComputerFacts:
+    control = _read_number(entry, "userAccountControl")
     return ComputerFacts(
-        system=_text(entry, "operatingSystem"),
-        version=_text(entry, "operatingSystemVersion"),
-        last_logon=moment_of(_number(entry, "lastLogonTimestamp")),
+        system=_read_text(entry, "operatingSystem"),
+        version=_read_text(entry, "operatingSystemVersion"),
+        last_logon=moment_of(_read_number(entry, "lastLogonTimestamp")),
         is_disabled=None if control is None else bool(control & ACCOUNT_DISABLED),
     )
 
@@ -84,11 +84,11 @@ def moment_of(file_time: int | None) -> datetime | None:
         return None
 
 
-def _text(entry: "Entry", name: str) -> str:
+def _read_text(entry: "Entry", name: str) -> str:
     return (entry.first(name) or b"").decode("utf-8", "replace")
 
 
-def _number(entry: "Entry", name: str) -> int | None:
+def _read_number(entry: "Entry", name: str) -> int | None:
     value = entry.first(name)
     try:
         return None if value is None else int(value)

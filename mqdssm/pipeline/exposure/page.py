@@ -39,7 +39,7 @@ def write_exposure_page(path: Path, exposure: Exposure) -> None:
         title=f"Exposure of {shown(exposure.inventory.source)}",
         exposure=exposure,
         inventory=exposure.inventory,
-        tiles=_tiles(exposure, machines),
+        tiles=_make_tiles(exposure, machines),
         by_rule=chart(
             "by-rule",
             "Machines by rule",
@@ -72,7 +72,7 @@ def write_exposure_page(path: Path, exposure: Exposure) -> None:
     )
 
 
-def _tiles(exposure: Exposure, machines: list[Record]) -> list[tuple[int, str, str]]:
+def _make_tiles(exposure: Exposure, machines: list[Record]) -> list[tuple[int, str, str]]:
     ended = sum(record["Support"] == ENDED for record in machines)
     stale = sum(bool(record["Stale"]) for record in machines)
     open_queues = sum(record["OpenQueues"] for record in machines)

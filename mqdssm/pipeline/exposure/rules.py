@@ -34,77 +34,77 @@ class ScoreRule:
     section: str
 
 
-def _machine(name: str, points: int, reason: str, section: str) -> ScoreRule:
+def _make_machine_rule(name: str, points: int, reason: str, section: str) -> ScoreRule:
     return ScoreRule(name, points, points, reason, section)
 
 
 _QUEUE_MASK: Final = "[MS-MQMQ] 2.2.24"
 _MACHINE_MASK: Final = "[MS-MQMQ] 2.2.23"
 
-SUPPORT_ENDED: Final = _machine(
+SUPPORT_ENDED: Final = _make_machine_rule(
     "support-ended",
     30,
     "the release of Windows gets no security updates: CVE-2023-21554 and later defects of MSMQ stay open",
     SOURCE,
 )
-SUPPORT_ENDS: Final = _machine(
+SUPPORT_ENDS: Final = _make_machine_rule(
     "support-ends-soon", 5, f"security updates end within {SOON_DAYS} days", SOURCE
 )
-STALE: Final = _machine(
+STALE: Final = _make_machine_rule(
     "stale",
     15,
     "the computer did not log on for long: it may be gone, and others can take its names and rights over",
     "[MS-ADA1] lastLogonTimestamp",
 )
-DISABLED: Final = _machine(
+DISABLED: Final = _make_machine_rule(
     "account-disabled",
     10,
     "the account of the computer is disabled, and its queues are still published",
     "[MS-ADTS] 2.2.16, userAccountControl",
 )
-CLONED: Final = _machine(
+CLONED: Final = _make_machine_rule(
     "queue-manager-cloned",
     20,
     "two machines have one identity: messages for one can reach the other",
     "[MS-MQDMPR] 3.1.1.1",
 )
-DOUBLE: Final = _machine(
+DOUBLE: Final = _make_machine_rule(
     "queue-manager-duplicate",
     10,
     "one computer has two queue managers: programs may use the wrong one",
     "[MS-MQDMPR] 3.1.1.1",
 )
-ORPHAN: Final = _machine(
+ORPHAN: Final = _make_machine_rule(
     "queue-manager-computer-exists",
     10,
     "the computer is gone, and its queue manager is still published",
     "[MS-MQDSSM] 2.2.1",
 )
-SERVER_ROLE: Final = _machine(
+SERVER_ROLE: Final = _make_machine_rule(
     "server-role",
     5,
     "a routing, directory or supporting server accepts messages and calls of all machines",
     "[MS-MQDMPR] 3.1.1.1",
 )
-HTTP: Final = _machine(
+HTTP: Final = _make_machine_rule(
     "http-perhaps",
     3,
     "the computer has a service principal name of HTTP: a web server may accept messages over HTTP",
     "[MS-ADA3] servicePrincipalName",
 )
-MACHINE_OPEN: Final = _machine(
+MACHINE_OPEN: Final = _make_machine_rule(
     "machine-open",
     15,
     "unknown people may change the queue manager, its owner or its permissions, or everything",
     _MACHINE_MASK,
 )
-MACHINE_READ: Final = _machine(
+MACHINE_READ: Final = _make_machine_rule(
     "machine-receives",
     10,
     "unknown people may read or take messages of its dead-letter queue or journal",
     _MACHINE_MASK,
 )
-MACHINE_RIGHTS_UNKNOWN: Final = _machine(
+MACHINE_RIGHTS_UNKNOWN: Final = _make_machine_rule(
     "machine-rights-unknown",
     5,
     "its security descriptor is missing or damaged: nobody knows who may use it",

@@ -39,7 +39,7 @@ def json_lines(exposure: Exposure) -> Iterator[str]:
             "unreadable": dict(inventory.unreadable),
         }
     )
-    yield from record_lines(_tables(exposure))
+    yield from record_lines(_list_tables(exposure))
 
 
 def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
@@ -51,15 +51,15 @@ def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
     Raises:
         ConfigError: the folder is not empty, or a file cannot be written.
     """
-    tables = _tables(exposure) | {"machine": lambda: map(_flat, exposure.machines())}
+    tables = _list_tables(exposure) | {"machine": lambda: map(_flatten_record, exposure.machines())}
     return write_tables(folder, tables, _COLUMNS)
 
 
-def _tables(exposure: Exposure) -> dict[str, Callable[[], Iterable[Record]]]:
+def _list_tables(exposure: Exposure) -> dict[str, Callable[[], Iterable[Record]]]:
     return {"machine": exposure.machines, "queue": exposure.queues, "rule": rule_records}
 
 
-def _flat(record: Record) -> Record:
+def _flatten_record(record: Record) -> Record:
     """Return a record of a machine with its findings as texts."""
     return record | {"Findings": [finding_words(finding) for finding in record["Findings"]]}
 

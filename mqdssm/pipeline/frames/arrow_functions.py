@@ -75,7 +75,11 @@ def contains(datum: Any, pattern: str) -> Any:
     A column without some character of the pattern is not searched.
     """
     if isinstance(datum, pa.StringArray) and _has_nowhere(datum, pattern):
-        return _no(len(datum)) if not datum.null_count else pc.if_else(datum.is_valid(), False, _UNKNOWN)
+        return (
+            _repeat_false(len(datum))
+            if not datum.null_count
+            else pc.if_else(datum.is_valid(), False, _UNKNOWN)
+        )
     return pc.match_substring(datum, pattern)
 
 
@@ -143,15 +147,15 @@ def lower(datum: Any) -> Any:
 
     Python makes them, as Arrow has none.
     """
-    return _changed_case(datum, pc.ascii_lower, str.lower)
+    return _change_case(datum, pc.ascii_lower, str.lower)
 
 
 def upper(datum: Any) -> Any:
     """Convert as SQL's ``upper`` does; see `lower`."""
-    return _changed_case(datum, pc.ascii_upper, str.upper)
+    return _change_case(datum, pc.ascii_upper, str.upper)
 
 
-def _changed_case(datum: Any, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Any:
+def _change_case(datum: Any, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Any:
     if isinstance(datum, pa.Scalar):
         return pa.scalar(None if datum.as_py() is None else of_text(datum.as_py()), pa.string())
     changed = of_ascii(datum)
@@ -185,7 +189,7 @@ def part_of(datum: Any, delimiter: str, *, first: bool) -> Any:
     """
     values = _as_array(datum)
     pieces = pc.split_pattern(values, delimiter, max_splits=1, reverse=not first)
-    return _as_found(_ends(pieces, first=first), datum)
+    return _as_found(_take_ends(pieces, first=first), datum)
 
 
 def without_first_rdn(datum: Any) -> Any:
@@ -195,11 +199,11 @@ def without_first_rdn(datum: Any) -> Any:
     """
     values = _as_array(datum)
     pieces = pc.split_pattern(values, ",", max_splits=1)
-    rest = _ends(pieces, first=False)
+    rest = _take_ends(pieces, first=False)
     if _has_nowhere(values, "\\"):
         return _as_found(rest, datum)
     # a comma after a backslash may be escaped or not: the expression decides
-    tricky = pc.fill_null(pc.match_substring(_ends(pieces, first=True), "\\"), False)
+    tricky = pc.fill_null(pc.match_substring(_take_ends(pieces, first=True), "\\"), False)
     if tricky.true_count:
         cut = [_FIRST_RDN.sub("", text, count=1) for text in values.filter(tricky).to_pylist()]
         rest = pc.replace_with_mask(rest, tricky, pa.array(cut, pa.string()))
@@ -218,7 +222,7 @@ def _as_found(values: pa.Array, datum: Any) -> Any:
     return values[0] if isinstance(datum, pa.Scalar) else values
 
 
-def _ends(pieces: pa.Array, *, first: bool) -> pa.Array:
+def _take_ends(pieces: pa.Array, *, first: bool) -> pa.Array:
     """Return the first or last element of each row of a list.
 
     A row that is not NULL has at least one.
@@ -236,21 +240,21 @@ def any_of(datum: Any, test: Callable[[pa.Array], pa.Array]) -> Any:
     values = _as_array(datum)
     parents = pc.list_parent_indices(values)
     results = test(pc.list_flatten(values))
-    passed = _rows_with(parents, results, len(values), True)
-    unknown = _rows_with(parents, pc.is_null(results), len(values), True)
+    passed = _find_rows_with(parents, results, len(values), True)
+    unknown = _find_rows_with(parents, pc.is_null(results), len(values), True)
     null = pa.scalar(None, pa.bool_())
     result = pc.if_else(passed, True, pc.if_else(unknown, null, False))
     return _as_found(pc.if_else(pc.is_valid(values), result, null), datum)
 
 
-def _rows_with(parents: pa.Array, results: pa.Array, rows: int, expected: bool) -> pa.Array:
+def _find_rows_with(parents: pa.Array, results: pa.Array, rows: int, expected: bool) -> pa.Array:
     hits = parents.filter(pc.fill_null(pc.equal(results, expected), False))
     if not len(hits):
-        return _no(rows)
+        return _repeat_false(rows)
     return pc.is_in(of_numbers(np.arange(rows)).cast(parents.type), value_set=hits)
 
 
-def _no(rows: int) -> pa.Array:
+def _repeat_false(rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(False), rows)
 
 
@@ -264,13 +268,13 @@ def display_function(kind: pa.DataType, chars_max: int) -> Callable[[Any], Any] 
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return lambda datum: pc.cast(datum, pa.string())
     if pa.types.is_timestamp(kind):
-        return _time
+        return _format_time
     if pa.types.is_list(kind) and kind.value_type == pa.string():
         return lambda datum: pc.utf8_slice_codeunits(pc.binary_join(datum, ", "), 0, chars_max)
     return None
 
 
-def _time(datum: Any) -> Any:
+def _format_time(datum: Any) -> Any:
     """Format a time in whole seconds.
 
     With a finer unit Arrow would show the fraction.
@@ -286,7 +290,7 @@ def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     Arrow's own join starts threads and imports 0.3 s of modules.
     """
     distinct = pc.drop_null(pc.unique(keys))
-    of_values, of_keys = _codes(values, distinct), _codes(keys, distinct)
+    of_values, of_keys = _number_values(values, distinct), _number_values(keys, distinct)
     order = np.argsort(of_keys, kind="stable")
     counts = np.bincount(of_keys[of_keys >= 0], minlength=len(distinct) + 1)
     starts = np.cumsum(counts) - counts + np.count_nonzero(of_keys < 0)
@@ -297,7 +301,7 @@ def matches(values: pa.Array, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     return of_numbers(left), of_numbers(right)
 
 
-def _codes(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
+def _number_values(values: pa.Array, distinct: pa.Array) -> "npt.NDArray[np.int64]":
     positions = pc.fill_null(pc.index_in(values, value_set=distinct), -1)
     codes: npt.NDArray[np.int64] = positions.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes

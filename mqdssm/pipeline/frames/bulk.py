@@ -167,12 +167,12 @@ def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.R
     arrays = {
         DN_COLUMN: lambda: pa.array([dn for dn, _ in entries], pa.string()),
         OBJECT_CLASS: lambda: lists(classes, texts, empty=True),
-        ATTRIBUTES: lambda: _maps(other_attributes),
+        ATTRIBUTES: lambda: _make_maps(other_attributes),
     }
     return pa.RecordBatch.from_arrays([arrays[column]() for column in columns], schema=arrow_schema(columns))
 
 
-def _maps(entries: Sequence[dict[str, list[bytes]]]) -> pa.Array:
+def _make_maps(entries: Sequence[dict[str, list[bytes]]]) -> pa.Array:
     """Make maps from descriptions to values, in the entry's order."""
     names = [name for entry in entries for name in entry]
     values = lists([value for entry in entries for value in entry.values()], octets, empty=True)
@@ -231,9 +231,9 @@ def read_batches(
     (start,) = bases_of(session, frame, base)
     of_type = filter_of_type(session, frame, where)
     if makers.takes_columns:
-        yield from makers.batches(_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
+        yield from makers.batches(_search_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
         return
-    all_rows = _rows(session, start, of_type, makers.needs)
+    all_rows = _search_rows(session, start, of_type, makers.needs)
     for rows in sized(all_rows, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
         yield makers.batch(rows)
 
@@ -261,7 +261,7 @@ def filter_of_type(session: Session, frame: FrameType, where: LdapFilter | None)
     return of_class if where is None else all_of(of_class, where)
 
 
-def _rows(
+def _search_rows(
     session: Session, base: Base, search_filter: LdapFilter, needs: AttributePlan
 ) -> Iterator[tuple[Any, ...]]:
     with base.perhaps_absent():
@@ -270,7 +270,7 @@ def _rows(
         )
 
 
-def _entries(
+def _search_entries(
     session: Session, base: Base, search_filter: LdapFilter, needs: AttributePlan
 ) -> Iterator[EntryColumns]:
     def decoder(attributes: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
@@ -298,15 +298,15 @@ class BatchMaker:
         self._schema = arrow_schema(columns)
         self._frame = frame
         self.needs = AttributePlan(_Table(frame), session)
-        self._technical_rows = _technical_rows(session.profile)
-        self._makers = [self._maker(column) for column in columns]
+        self._technical_rows = _list_technical_rows(session.profile)
+        self._makers = [self._find_maker(column) for column in columns]
         self._columns = tuple(columns)
         self._references = self.needs.references()
         self._prefetched: set[str] = set()
 
-    def _maker(self, column: Column) -> ColumnMaker | None:
+    def _find_maker(self, column: Column) -> ColumnMaker | None:
         row = self._technical_rows.get(column) or self._frame.rows.get(column.name)
-        return None if row is None else _maker_for(column, row, self.needs)
+        return None if row is None else _choose_maker(column, row, self.needs)
 
     @property
     def takes_columns(self) -> bool:
@@ -328,7 +328,7 @@ class BatchMaker:
         """
         for entries in gathered(portions, rows_max, bytes_max):
             columns = entries.columns[: len(self.needs.columns)]
-            yield self._batch(EntryBatch(entries.names, columns, self.needs, self._references))
+            yield self._make_batch(EntryBatch(entries.names, columns, self.needs, self._references))
 
     def batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         """Make the record batch of some entries.
@@ -336,15 +336,15 @@ class BatchMaker:
         The entries are rows of `needs`, as `Session.rows` yields them.
         """
         names, *columns, brought = zip(*rows, strict=True)
-        return self._batch(EntryBatch(names, columns, self.needs, self._references), brought)
+        return self._make_batch(EntryBatch(names, columns, self.needs, self._references), brought)
 
-    def _batch(self, batch: EntryBatch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
+    def _make_batch(self, batch: EntryBatch, brought: Sequence[Any] = ()) -> pa.RecordBatch:
         if self.needs.looks_elsewhere:
             self._prefetch(batch, brought)
         arrays = [None if maker is None else maker.array(batch) for maker in self._makers]
         for place, column in enumerate(self._columns):
             if arrays[place] is None:
-                arrays[place] = self._technical(column, batch)
+                arrays[place] = self._make_technical(column, batch)
         if batch.problems and UNREADABLE not in self._columns:
             _warn(batch)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -364,13 +364,13 @@ class BatchMaker:
             self._prefetched.update(parents)
 
     @staticmethod
-    def _technical(column: Column, batch: EntryBatch) -> pa.Array:
+    def _make_technical(column: Column, batch: EntryBatch) -> pa.Array:
         if column == UNREADABLE and batch.problems:
             return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
         return pa.nulls(len(batch), arrow_type(column))
 
 
-def _technical_rows(profile: Profile) -> dict[Column, Row]:
+def _list_technical_rows(profile: Profile) -> dict[Column, Row]:
     """Return the rows of columns that no element has.
 
     Only values that this kind of server stores are included.
@@ -395,7 +395,7 @@ class _Table:
         self.ldap_class = str(frame.ldap_class)
 
 
-def _maker_for(column: Column, row: Row, needs: AttributePlan) -> ColumnMaker:
+def _choose_maker(column: Column, row: Row, needs: AttributePlan) -> ColumnMaker:
     """Return the maker of a column.
 
     The attributes that it needs are added to the request.

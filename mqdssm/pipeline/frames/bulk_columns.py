@@ -207,11 +207,11 @@ def cell_of(column: Column, value: Any) -> Any:
         return None
     if column.kind is syntax.Kind.TIME:
         return array_of([value], column, arrow_type(column))[0].as_py()
-    convert = CONVERT.get(column.kind, _same)
+    convert = CONVERT.get(column.kind, _keep_value)
     return [convert(item) for item in value] if column.many else convert(value)
 
 
-def _same(value: Any) -> Any:
+def _keep_value(value: Any) -> Any:
     return value
 
 
@@ -231,7 +231,7 @@ class Copied(ColumnMaker):
         self._place = place
         self._list_values = listed
         item = self.type.value_type if row.multi else self.type
-        convert = CONVERT.get(column.kind, _same)
+        convert = CONVERT.get(column.kind, _keep_value)
         load = row.syntax.load
         self._convert = _CONVERT.get(row.syntax) or bulk_values.distinct(lambda raw: convert(load(raw)), item)
 
@@ -313,7 +313,7 @@ class Remembered(ComputedColumn):
         if len(self._outcomes) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
             self._outcomes = {}  # referenced entries may appear and disappear
         cache, cells = self._outcomes, []
-        for number, key in enumerate(self._inputs(batch)):
+        for number, key in enumerate(self._list_inputs(batch)):
             outcome = cache.get(key)
             if outcome is None:
                 outcome = cache[key] = self.outcome(batch, number)
@@ -322,7 +322,7 @@ class Remembered(ComputedColumn):
                 batch.refuse(number, self.column.name, reason)
         return pa.array(cells, self.type)
 
-    def _inputs(self, batch: EntryBatch) -> Iterable[Any]:
+    def _list_inputs(self, batch: EntryBatch) -> Iterable[Any]:
         """Return for each entry the values of the attributes, as a key."""
         columns = [
             [tuple(value) if isinstance(value, list) else value for value in batch.values(place)]
@@ -370,8 +370,10 @@ class Pathname(ComputedColumn):
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        parts = _queue_dns(batch)
-        array = pc.binary_join_element_wise(self._first(batch, parts), _part(parts, "queue"), "\\")
+        parts = _split_queue_dns(batch)
+        array = pc.binary_join_element_wise(
+            self._make_first(batch, parts), _normalize_part(parts, "queue"), "\\"
+        )
         needs_thought = np.array(array.is_null())
         for place in self._places:
             needs_thought |= np.asarray(batch.octets(place).is_valid())
@@ -381,13 +383,13 @@ class Pathname(ComputedColumn):
         cells = self.cells(batch, numbers.tolist())
         return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
 
-    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
+    def _make_first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
         """Return the part before the backslash.
 
         The part is NULL if the events' function has to decide.
         """
         del batch  # used by the subclass only
-        return _part(parts, "computer")
+        return _normalize_part(parts, "computer")
 
 
 class QualifiedPathname(Pathname):
@@ -401,7 +403,7 @@ class QualifiedPathname(Pathname):
         super().__init__(column, row, maker, places)
         self._hosts: dict[str, str | None] = {}
 
-    def _first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
+    def _make_first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:
         """See Pathname."""
         computers = pc.struct_field(parts, "above").dictionary_encode()
         if len(self._hosts) > REMEMBERED_MAX:
@@ -409,12 +411,12 @@ class QualifiedPathname(Pathname):
         host_by_dn, hosts = self._hosts, []
         for dn in computers.dictionary.to_pylist():
             if dn not in host_by_dn:
-                host_by_dn[dn] = _host(batch.references, dn)
+                host_by_dn[dn] = _find_host(batch.references, dn)
             hosts.append(host_by_dn[dn])
         return pc.ascii_lower(pa.array(hosts, pa.string()).take(computers.indices))
 
 
-def _queue_dns(batch: EntryBatch) -> pa.Array:
+def _split_queue_dns(batch: EntryBatch) -> pa.Array:
     """Return the parts of plain DNs of queues.
 
     The parts are cut out once for all columns that need them.
@@ -425,11 +427,11 @@ def _queue_dns(batch: EntryBatch) -> pa.Array:
     return queue_dns
 
 
-def _part(parts: pa.Array, name: str) -> pa.Array:
+def _normalize_part(parts: pa.Array, name: str) -> pa.Array:
     return pc.ascii_lower(pc.ascii_trim(pc.struct_field(parts, name), " "))
 
 
-def _host(references: References, computer_dn: str) -> str | None:
+def _find_host(references: References, computer_dn: str) -> str | None:
     """Return the DNS name of a computer if it is plain ASCII.
 
     Returns None otherwise, and the events' function decides.

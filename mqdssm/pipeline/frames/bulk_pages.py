@@ -78,7 +78,7 @@ class EntryColumns:
         if start == 0 and stop >= len(self):
             return self
         columns = tuple(column[start:stop] for column in self.columns)
-        size = int(self._octets()[start:stop].sum())
+        size = int(self._count_octets()[start:stop].sum())
         return EntryColumns(self.names[start:stop], columns, self.identity, size)
 
     def until(self, size: int) -> int:
@@ -88,9 +88,9 @@ class EntryColumns:
         """
         if self.size < size:
             return len(self)
-        return int(np.searchsorted(np.cumsum(self._octets()), size)) + 1
+        return int(np.searchsorted(np.cumsum(self._count_octets()), size)) + 1
 
-    def _octets(self) -> Numbers:
+    def _count_octets(self) -> Numbers:
         """Return for each entry the octets of its values."""
         lengths = (pc.fill_null(pc.binary_length(column), 0) for column in self.columns)
         octets: Numbers = np.sum([np.asarray(array, np.int64) for array in lengths], axis=0, dtype=np.int64)
@@ -168,20 +168,20 @@ class EntryDecoder:
             ],
             axis=1,
         )
-        names, columns = self._decoded(joined, spans)
+        names, columns = self._decode_spans(joined, spans)
         return EntryColumns(names, columns, self._identity, len(joined))
 
-    def _decoded(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
+    def _decode_spans(self, joined: bytes, spans: Numbers) -> tuple[pa.Array, tuple[pa.Array, ...]]:
         walk = _Walk(joined, spans[0], spans[1], self._places, self._expected)
         walk.run()
         quick = np.flatnonzero(walk.good)
         data = pa.py_buffer(joined)
         try:
-            names = _column(data, walk.name_begin[quick], walk.name_stop[quick]).cast(pa.string())
+            names = _slice_column(data, walk.name_begin[quick], walk.name_stop[quick]).cast(pa.string())
         except pa.ArrowInvalid:  # an invalid UTF-8 name: the reference finds which
             quick, names = quick[:0], pa.array([], pa.string())
         columns = [
-            _column(data, begin[quick], stop[quick])
+            _slice_column(data, begin[quick], stop[quick])
             for begin, stop in zip(walk.begin, walk.stop, strict=True)
         ]
         count = spans.shape[1]
@@ -198,7 +198,7 @@ class EntryDecoder:
         return both[0], tuple(both[1:])
 
 
-def _column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
+def _slice_column(data: pa.Buffer, begin: Numbers, stop: Numbers) -> pa.Array:
     """Return the values between positions.
 
     Positions are in ascending order; where one is negative the value is NULL.
@@ -250,23 +250,23 @@ class _Walk:
 
     def run(self) -> None:
         """Walk through all attributes of all entries."""
-        size, begin, right = self._length(self._starts + 1)
+        size, begin, right = self._read_length(self._starts + 1)
         self.name_begin, self.name_stop = begin, begin + size
         right &= (self._octets[self._starts] == OCTET_STRING) & (size <= NAME_BYTES_MAX)
         right &= self.name_stop < self._ends
         at = np.where(right, self.name_stop, self._starts)
         right &= self._octets[at] == SEQUENCE
-        size, at, is_length = self._length(at + 1)
+        size, at, is_length = self._read_length(at + 1)
         right &= is_length & (at + size == self._ends)
         self.good &= right
         who = np.flatnonzero(self.good & (at < self._ends))
         at = at[who]
         number = 0
         while len(who):
-            who, at = self._plain_step(number, who, at)
+            who, at = self._step_plainly(number, who, at)
             number += 1
 
-    def _plain_step(self, number: int, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
+    def _step_plainly(self, number: int, who: Numbers, at: Numbers) -> tuple[Numbers, Numbers]:
         """Do as `_step`, faster, for the expected attribute with short lengths.
 
         The header is compared as a whole, except its length; the four octets 31 len 04 len follow it.
@@ -310,16 +310,16 @@ class _Walk:
             at: positions of their next attributes, before the end.
         """
         octets, ends = self._octets, self._ends[who]
-        size, inner, right = self._length(at + 1)
+        size, inner, right = self._read_length(at + 1)
         stop = inner + size
         right &= (octets[at] == SEQUENCE) & (stop <= ends) & (octets[inner] == OCTET_STRING)
         name_size = octets[inner + 1].astype(np.int64)
         name = inner + 2
         behind = name + name_size
         right &= (name_size <= _NAME_BYTES_MAX) & (octets[behind] == SET)
-        size, inner, is_length = self._length(behind + 1)
+        size, inner, is_length = self._read_length(behind + 1)
         right &= is_length & (inner + size == stop) & (octets[inner] == OCTET_STRING)
-        size, inner, is_length = self._length(inner + 1)
+        size, inner, is_length = self._read_length(inner + 1)
         right &= is_length & (inner + size == stop)  # one value, and no second one
         self._assign(who, right, (name, name_size), (inner, stop))
         if not right.all():
@@ -369,7 +369,7 @@ class _Walk:
             free = -1
         return same
 
-    def _length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
+    def _read_length(self, at: Numbers) -> tuple[Numbers, Numbers, Mask]:
         """Read BER lengths at some positions.
 
         Returns the lengths, the positions behind them, and which are valid.

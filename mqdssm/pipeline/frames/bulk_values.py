@@ -48,7 +48,7 @@ def octets(values: pa.Array) -> pa.Array:
     return values
 
 
-def _letters(values: pa.Array, size: int) -> "Letters | None":
+def _view_letters(values: pa.Array, size: int) -> "Letters | None":
     """Return the octets of values of one size, a row for each value.
 
     Returns None if a value has another size.
@@ -69,7 +69,7 @@ def guids(values: pa.Array) -> pa.Array:
     count = len(values)
     if not count:
         return pa.array([], pa.string())
-    stored = _letters(values, GUID_BYTES)
+    stored = _view_letters(values, GUID_BYTES)
     if stored is None:
         raise MappingError("is no GUID")
     read = stored[:, _OCTETS]
@@ -91,7 +91,7 @@ def times(values: pa.Array) -> pa.Array:
     if not len(values):
         return pa.array([], _TIMESTAMP)
     size = len(values[0].as_py())
-    letters = _letters(values, size)
+    letters = _view_letters(values, size)
     if letters is None or (size != _SHORT_TIME and size < _LONG_TIME_MIN):
         raise MappingError("is no GeneralizedTime of one form")
     digits = letters[:, :_TIME_DIGITS].astype(np.int64) - ord("0")
@@ -104,10 +104,10 @@ def times(values: pa.Array) -> pa.Array:
     )
     if not right:
         raise MappingError("is no GeneralizedTime of one form")
-    return pa.array(_seconds(digits) * _SECOND_US, pa.int64()).cast(_TIMESTAMP)
+    return pa.array(_count_seconds(digits) * _SECOND_US, pa.int64()).cast(_TIMESTAMP)
 
 
-def _seconds(digits: Numbers) -> Numbers:
+def _count_seconds(digits: Numbers) -> Numbers:
     parts = digits * _WEIGHTS
     year = parts[:, :4].sum(axis=1)
     month, day, hour, minute, second = (

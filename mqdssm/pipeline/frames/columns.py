@@ -162,11 +162,11 @@ _PLACE: Final = RowMaker(read="2.2.1")(
 """Row for the DN of an object, for the element without such an attribute: the enterprise."""
 
 
-def _column(row: Row) -> Column:
+def _make_column(row: Row) -> Column:
     return Column(row.adm, row.field, row.kind, row.multi)
 
 
-def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
+def _make_frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
     """Return the frame of a table.
 
     The frame has the table's rows that can be read, then further contents of an entry.
@@ -176,7 +176,7 @@ def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
         rows.append(_STORED[table.ldap_class])
     if all(row.computed is not Computed.FULL_PATH for row in rows):
         rows.append(_PLACE)
-    columns = [*map(_column, rows)]
+    columns = [*map(_make_column, rows)]
     if table.ldap_class in ORIGINAL_GUID_CLASSES:
         columns.append(ORIGINAL_IDENTIFIER)
     if table.ldap_class in KINDS:
@@ -192,9 +192,9 @@ def _frame(name: str, table: ElementTable | DependentObjectTable) -> FrameType:
 
 FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
     {
-        **{name: _frame(name, TABLES[element]) for name, element in TYPES.items()},
-        "settings": _frame("settings", SETTINGS),
-        "computer": _frame("computer", COMPUTER),
+        **{name: _make_frame(name, TABLES[element]) for name, element in TYPES.items()},
+        "settings": _make_frame("settings", SETTINGS),
+        "computer": _make_frame("computer", COMPUTER),
         RAW_TYPE: FrameType(RAW_TYPE, (DN_COLUMN, OBJECT_CLASS, ATTRIBUTES)),
     }
 )

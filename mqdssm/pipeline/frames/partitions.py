@@ -86,7 +86,7 @@ def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
         GenericDirectoryError: it is another one.
         DirectoryError: it does not return its name.
     """
-    other = _own_name(session)
+    other = _find_own_name(session)
     if other != name:
         server_names = [(server or b"?").decode(errors="replace") for server in (other, name)]
         raise GenericDirectoryError(
@@ -131,12 +131,12 @@ def slices(
     if sample.hidden:
         log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
         return whole
-    bounds, name = sample.bounds(count), _own_name(session)
+    bounds, name = sample.bounds(count), _find_own_name(session)
     ends = [None, *bounds, None]
     return [SearchSlice(server, key, low, high, name) for low, high in pairwise(ends)]
 
 
-def _own_name(session: Session) -> bytes | None:
+def _find_own_name(session: Session) -> bytes | None:
     """Return a domain controller's name; None on other servers.
 
     The replicas of other servers share their keys.

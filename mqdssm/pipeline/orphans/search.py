@@ -136,33 +136,33 @@ class _OrphanSearch:
         names = dict.fromkeys((GUID, *original, *times, *attributes))
         return self._session.find(base, profile.class_filter(ldap_class), list(names))
 
-    def _guids(self, entry: Entry) -> frozenset[UUID]:
+    def _list_guids(self, entry: Entry) -> frozenset[UUID]:
         return guids_of(entry, GUID, self._session.profile.original_guid)
 
     def _read_sites(self) -> None:
         base = places.search_base("site", self._root, self._configuration)
         try:
             for entry in self._find(base, SITE_CLASS, ()):
-                self._sites[entry.name.normalized] = self._guids(entry)
+                self._sites[entry.name.normalized] = self._list_guids(entry)
         except ObjectNotFound:
             self._doubts.append(f"this user may not read {base}")
         self._site_guids = frozenset(guid for guids in self._sites.values() for guid in guids)
 
     def _read_managers(self) -> None:
-        computers = self._computers()
+        computers = self._read_computers()
         disabled = 0
         attributes = (places.DESCRIPTION, *REFERENCES[MANAGER_CLASS])
         for entry in self._find(self._root, MANAGER_CLASS, attributes):
-            manager = _Manager(entry, entry.name, self._guids(entry))
+            manager = _Manager(entry, entry.name, self._list_guids(entry))
             self._managers[manager.name.normalized] = manager
-            for _, target in references_in(MANAGER_CLASS, _values(entry)):
+            for _, target in references_in(MANAGER_CLASS, _list_references(entry)):
                 if isinstance(target, str):
-                    self._referrers[_key(target)].append(entry.dn)
+                    self._referrers[_normalize_dn(target)].append(entry.dn)
             if not manager.guids:
                 self._doubts.append(f"this user may not read the objectGUID of {entry.dn}")
             control = computers.get(manager.name.parent.normalized)
             if control is None:
-                manager.problem = self._wrong_parent(manager.name, COMPUTER_CLASS)
+                manager.problem = self._find_wrong_parent(manager.name, COMPUTER_CLASS)
             elif control & ACCOUNT_DISABLED:
                 disabled += 1
             if places.PLACEHOLDER.encode() in entry.all(places.DESCRIPTION):
@@ -173,7 +173,7 @@ class _OrphanSearch:
                 "orphans, 'mqdssm exposure' lists them"
             )
 
-    def _computers(self) -> dict[str, int]:
+    def _read_computers(self) -> dict[str, int]:
         """Return the computers by normalized DN, with userAccountControl."""
         of_class = self._session.profile.class_filter(COMPUTER_CLASS)
         rows = self._session.rows(self._root, of_class, ("userAccountControl",))
@@ -197,7 +197,7 @@ class _OrphanSearch:
                 manager.queues.append(entry)
             elif manager is not None:
                 self._note_conflict(QUEUE_CLASS, entry)
-            elif problem := self._wrong_parent(entry.name, MANAGER_CLASS):
+            elif problem := self._find_wrong_parent(entry.name, MANAGER_CLASS):
                 self._add(rules.NO_MANAGER, QUEUE_CLASS, entry, problem)
 
     def _read(self, dn: str, ldap_class: str) -> Entry | None:
@@ -210,7 +210,7 @@ class _OrphanSearch:
 
     # -- parents
 
-    def _classes(self, dn: DN) -> tuple[frozenset[bytes], bool]:
+    def _read_classes(self, dn: DN) -> tuple[frozenset[bytes], bool]:
         """Return the lower-case classes of an entry, none if it cannot be read.
 
         The second value is True for an entry that stands for an object of another server.
@@ -222,12 +222,12 @@ class _OrphanSearch:
         classes = frozenset(raw.lower() for raw in entry.all("objectClass"))
         return classes, places.PLACEHOLDER.encode() in entry.all(places.DESCRIPTION)
 
-    def _wrong_parent(self, dn: DN, ldap_class: str) -> str:
+    def _find_wrong_parent(self, dn: DN, ldap_class: str) -> str:
         """Return what is wrong with an object's parent.
 
         The text is empty if nothing is wrong, or if nobody can tell.
         """
-        classes, is_placeholder = self._classes(dn.parent)
+        classes, is_placeholder = self._read_classes(dn.parent)
         if not classes:
             self._unreadable += 1
             return ""
@@ -246,9 +246,9 @@ class _OrphanSearch:
                 self._judge_references(MANAGER_CLASS, manager.entry)
                 continue
             obstacles = [
-                self._obstacle(rules.NO_COMPUTER, MANAGER_CLASS, manager.entry),
-                *(self._obstacle(rules.OF_ORPHAN, QUEUE_CLASS, queue) for queue in manager.queues),
-                self._other_children(manager),
+                self._find_obstacle(rules.NO_COMPUTER, MANAGER_CLASS, manager.entry),
+                *(self._find_obstacle(rules.OF_ORPHAN, QUEUE_CLASS, queue) for queue in manager.queues),
+                self._find_other_children(manager),
             ]
             manager.obstacle = next(filter(None, obstacles), "")
             self._add(
@@ -261,12 +261,12 @@ class _OrphanSearch:
             )
             for queue in manager.queues:
                 reason = f"its queue manager {manager.entry.dn} has no computer"
-                obstacle = self._obstacle(rules.OF_ORPHAN, QUEUE_CLASS, queue)
+                obstacle = self._find_obstacle(rules.OF_ORPHAN, QUEUE_CLASS, queue)
                 if manager.obstacle and not obstacle:
                     obstacle = "its queue manager stays"
                 self._add(rules.OF_ORPHAN, QUEUE_CLASS, queue, reason, obstacle=obstacle)
 
-    def _other_children(self, manager: _Manager) -> str:
+    def _find_other_children(self, manager: _Manager) -> str:
         """Return an obstacle if something else than queues is below a queue manager."""
         for entry in self._session.find(manager.name, Present("objectClass"), ["objectClass"]):
             classes = {raw.lower() for raw in entry.all("objectClass")}
@@ -300,7 +300,7 @@ class _OrphanSearch:
             elif manager is not None:
                 reason = f"its queue manager {manager.entry.dn} has no computer"
                 obstacle = "its queue manager stays" if manager.obstacle else ""
-                obstacle = obstacle or self._obstacle(rules.NO_SITE, SETTINGS_CLASS, entry)
+                obstacle = obstacle or self._find_obstacle(rules.NO_SITE, SETTINGS_CLASS, entry)
                 self._add(rules.SETTINGS_OWNER, SETTINGS_CLASS, entry, reason, obstacle=obstacle)
             else:
                 open_cases.append((entry, owner))
@@ -333,7 +333,7 @@ class _OrphanSearch:
         while above.is_below(self._configuration):
             if above.normalized in self._sites:
                 return True
-            classes, is_placeholder = self._classes(above)
+            classes, is_placeholder = self._read_classes(above)
             if SITE_CLASS.encode() in classes or is_placeholder:
                 return True
             unreadable = unreadable or not classes
@@ -346,7 +346,7 @@ class _OrphanSearch:
 
     def _judge_links(self) -> None:
         for entry in self._find(self._configuration, LINK_CLASS, REFERENCES[LINK_CLASS]):
-            if problem := self._wrong_parent(entry.name, ENTERPRISE_CLASS):
+            if problem := self._find_wrong_parent(entry.name, ENTERPRISE_CLASS):
                 self._add(rules.NO_ENTERPRISE, LINK_CLASS, entry, problem)
                 continue
             if _is_conflict(entry.name):
@@ -356,24 +356,26 @@ class _OrphanSearch:
             by_guid = zip(_ENDS, _link_guids(entry.name), strict=False)  # none of another name
             unknown = [name for name, guid in by_guid if name in gone and guid not in self._site_guids]
             if gone and unknown:
-                names = ", ".join(f"{name} ({_text(entry.all(name)[0])})" for name in gone)
+                names = ", ".join(f"{name} ({_decode_text(entry.all(name)[0])})" for name in gone)
                 self._add(rules.NO_END, LINK_CLASS, entry, f"there is no site at {names}")
             else:
                 self._judge_references(LINK_CLASS, entry)
 
     def _is_gone(self, raw: bytes) -> bool:
         """Return True if there is no object at a DN of a site."""
-        text = _text(raw)
-        return _key(text) not in self._sites and (_is_deleted(text) or not self._evidence.exists(text))
+        text = _decode_text(raw)
+        return _normalize_dn(text) not in self._sites and (
+            _is_deleted(text) or not self._evidence.exists(text)
+        )
 
     def _judge_references(self, ldap_class: str, entry: Entry) -> None:
         """List the references of an object in use that lead nowhere."""
-        for reference, target in references_in(ldap_class, _values(entry)):
+        for reference, target in references_in(ldap_class, _list_references(entry)):
             if isinstance(target, UUID):
                 is_stale = target not in self._site_guids
             elif _is_deleted(target):
                 is_stale = True
-            elif _key(target) in self._managers or _key(target) in self._sites:
+            elif _normalize_dn(target) in self._managers or _normalize_dn(target) in self._sites:
                 is_stale = False
             else:
                 is_stale = not self._is_elsewhere(target) and not self._evidence.exists(target)
@@ -405,13 +407,13 @@ class _OrphanSearch:
         dependents: Sequence[str] = (),
     ) -> None:
         if obstacle is None:
-            obstacle = self._obstacle(rule, ldap_class, entry)
+            obstacle = self._find_obstacle(rule, ldap_class, entry)
         (guid, *_) = (*guids_of(entry, GUID), None)
         self._orphans.append(
             Orphan(rule, ldap_class, entry.dn, guid, reason, obstacle, tuple(dict.fromkeys(dependents)))
         )
 
-    def _obstacle(self, rule: OrphanRule, ldap_class: str, entry: Entry) -> str:
+    def _find_obstacle(self, rule: OrphanRule, ldap_class: str, entry: Entry) -> str:
         """Return why a plan cannot remove an object by itself; empty: it can."""
         if not rule.removes:
             return rule.why
@@ -434,14 +436,14 @@ class _OrphanSearch:
         """Return an obstacle if an entry was changed too recently."""
         if not self._days:
             return ""
-        changed = self._changed(entry)
+        changed = self._find_change_time(entry)
         if changed is None:
             return "nobody can tell when it was changed"
         if (self._now - changed).days < self._days:
             return f"it was changed on {changed:%Y-%m-%d}, less than {self._days} days ago"
         return ""
 
-    def _changed(self, entry: Entry) -> datetime | None:
+    def _find_change_time(self, entry: Entry) -> datetime | None:
         for name in self._session.profile.modify_time_attributes:
             raw = entry.first(name)
             if raw is not None:
@@ -452,17 +454,17 @@ class _OrphanSearch:
         return None
 
 
-def _values(entry: Entry) -> dict[str, list[bytes]]:
+def _list_references(entry: Entry) -> dict[str, list[bytes]]:
     """Return the references of an entry by the names of their attributes."""
     names = {name for of_class in REFERENCES.values() for name in of_class}
     return {name: entry.all(name) for name in names if entry.all(name)}
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-def _key(dn: str) -> str:
+def _normalize_dn(dn: str) -> str:
     """Return a DN in the form that is compared; a text that is no DN stays as it is."""
     try:
         return DN.parse(dn).normalized
@@ -476,7 +478,7 @@ def _is_conflict(dn: DN) -> bool:
 
 def _is_deleted(dn: str) -> bool:
     """Return True for the DN of a deleted object of Active Directory."""
-    return places.DELETED_MARK.lower() in _key(dn).replace("\\0a", "\n")
+    return places.DELETED_MARK.lower() in _normalize_dn(dn).replace("\\0a", "\n")
 
 
 def _link_guids(dn: DN) -> tuple[UUID, ...]:

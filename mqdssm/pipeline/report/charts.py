@@ -193,14 +193,14 @@ def development_of(outcome: RunOutcome) -> Development | None:
         appeared_left_out=max(len(changes.appeared) - CHANGES_MAX, 0),
         mended=changes.mended[:CHANGES_MAX],
         mended_left_out=max(len(changes.mended) - CHANGES_MAX, 0),
-        trends=_trends(lines) if len(lines) > 1 else (),
+        trends=_make_trends(lines) if len(lines) > 1 else (),
         runs=tuple(reversed(lines[-LISTED_RUNS_MAX:])),
-        states=() if outcome.judge.is_idle else _states(outcome),
+        states=() if outcome.judge.is_idle else _count_states(outcome),
         exceeded=outcome.exceeded,
     )
 
 
-def _trends(lines: Sequence[HistoryLine]) -> tuple[Trend, ...]:
+def _make_trends(lines: Sequence[HistoryLine]) -> tuple[Trend, ...]:
     def of_severity(name: str) -> Value:
         return lambda line: line.severities.get(name, 0)
 
@@ -208,12 +208,12 @@ def _trends(lines: Sequence[HistoryLine]) -> tuple[Trend, ...]:
     series = [(kind, name, of_severity(kind)) for kind, name in kinds]
     objects: list[tuple[str, str, Value]] = [("plain", "objects", lambda line: sum(line.objects.values()))]
     return (
-        _trend("findings-over-time", "Findings over time", lines, series),
-        _trend("objects-over-time", "Objects over time", lines, objects),
+        _make_trend("findings-over-time", "Findings over time", lines, series),
+        _make_trend("objects-over-time", "Objects over time", lines, objects),
     )
 
 
-def _trend(
+def _make_trend(
     name: str, title: str, lines: Sequence[HistoryLine], curves: Sequence[tuple[str, str, Value]]
 ) -> Trend:
     highest = max(value(line) for line in lines for _, _, value in curves)
@@ -227,7 +227,7 @@ def _trend(
     return Trend(name, title, drawn, highest, lines[0].started, lines[-1].started)
 
 
-def _states(outcome: RunOutcome) -> tuple[StateLine, ...]:
+def _count_states(outcome: RunOutcome) -> tuple[StateLine, ...]:
     rules = sorted({(key.rule, key.severity) for key in outcome.counts.counts})
     return tuple(
         StateLine(

@@ -154,12 +154,12 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
         nodes: its nodes, at least one.
         edges: its edges; the first ones are drawn above the others.
     """
-    labels = [_short(node.name) for node in nodes]
+    labels = [_shorten_name(node.name) for node in nodes]
     widths = [
         max(CHARACTER * len(label), NOTE_CHARACTER * len(node.note), 2 * RADIUS_MAX)
         for node, label in zip(nodes, labels, strict=True)
     ]
-    where = _placement(tuple(widths), tuple(edge.ends for edge in edges))
+    where = _place_graph(tuple(widths), tuple(edge.ends for edge in edges))
     stretch = 1 + NOTE_HEIGHT / HEIGHT if any(node.note for node in nodes) else 1.0  # room for a second line
     drawn = tuple(
         Node(x, y * stretch, node.radius, label, node.note, node.title, node.severity, node.is_square)
@@ -167,27 +167,27 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
     )
     return Drawing(
         nodes=drawn,
-        lines=tuple(reversed(_lines(edges, drawn))),
+        lines=tuple(reversed(_draw_lines(edges, drawn))),
         width=where.width,
         height=where.height * stretch + HEIGHT / 4,
     )
 
 
 @lru_cache(maxsize=4)
-def _placement(widths: tuple[float, ...], edges: tuple[tuple[int, int], ...]) -> Placement:
+def _place_graph(widths: tuple[float, ...], edges: tuple[tuple[int, int], ...]) -> Placement:
     """Lay out a graph, once for a page that refreshes itself."""
     return placed(widths, edges)
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return name if len(name) <= LABEL_MAX else name[: LABEL_MAX - 1] + "…"
 
 
-def _lines(edges: Sequence[GraphEdge], nodes: Sequence[Node]) -> list[Line]:
+def _draw_lines(edges: Sequence[GraphEdge], nodes: Sequence[Node]) -> list[Line]:
     room = OccupiedArea()
     for node in nodes:
         room.occupy(*_measure_node(node))
-        room.occupy(*_name(node))
+        room.occupy(*_measure_name(node))
     pairs = Counter(frozenset(edge.ends) for edge in edges)
     near = Counter(end for edge in edges for end in edge.ends)
     drawn: Counter[frozenset[int]] = Counter()
@@ -198,11 +198,11 @@ def _lines(edges: Sequence[GraphEdge], nodes: Sequence[Node]) -> list[Line]:
         drawn[pair] += 1
         # from the node with more edges, near which there is no room for labels
         start, end = (nodes[number] for number in sorted(pair, key=lambda number: (-near[number], number)))
-        lines.append(_line(edge, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, room))
+        lines.append(_draw_line(edge, ((start.x, start.y - UP), (end.x, end.y - UP)), bend, room))
     return lines
 
 
-def _line(
+def _draw_line(
     edge: GraphEdge, ends: tuple[tuple[float, float], tuple[float, float]], bend: float, room: OccupiedArea
 ) -> Line:
     """Draw an edge: a straight line, or a curve if several edges join two nodes."""
@@ -248,7 +248,7 @@ def _measure_node(node: Node) -> tuple[float, float, float, float]:
     return node.x, node.y - UP, 2 * node.radius, 2 * node.radius
 
 
-def _name(node: Node) -> tuple[float, float, float, float]:
+def _measure_name(node: Node) -> tuple[float, float, float, float]:
     """Return centre and size of a node's name and note, which are below its mark."""
     width = WIDE_FONT * max(CHARACTER * len(node.label), NOTE_CHARACTER * len(node.note))
     height = NAME_HEIGHT + (NOTE_HEIGHT if node.note else 0)

@@ -61,7 +61,7 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
     boxes = []
     for part in components(dict(enumerate(near))):
         room = np.array([widths[node] + GAP for node in part])
-        points = _push_apart(_laid_out(part, near), room)
+        points = _push_apart(_place_part(part, near), room)
         low = (points - np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).min(axis=0)
         points -= low
         size = (points + np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).max(axis=0)
@@ -69,7 +69,7 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
     return _pack_boxes(boxes, len(widths))
 
 
-def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
+def _place_part(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     """Lay out a part by stress majorization, from points on a circle.
 
     See Gansner, Koren, North 2004.
@@ -77,7 +77,7 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     count = len(part)
     if count == 1:
         return np.zeros((1, 2))
-    distances = _distances(part, near)
+    distances = _measure_distances(part, near)
     angles = 2 * np.pi * np.arange(count) / count
     points = np.stack([np.cos(angles) * 1.6, np.sin(angles)], axis=1) * EDGE * np.sqrt(count)
     weights = 1 / np.where(distances == 0, 1, distances) ** 2
@@ -88,10 +88,10 @@ def _laid_out(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
         ratios = np.where(apart > 1e-9, weights * distances / np.where(apart > 1e-9, apart, 1), 0)
         # from the right: products of a matrix and two columns, not of two matrices
         points = inverse @ (ratios.sum(axis=1)[:, None] * points - ratios @ points)
-    return _flat(points)
+    return _turn_points(points)
 
 
-def _flat(points: "Points") -> "Points":
+def _turn_points(points: "Points") -> "Points":
     """Turn the points so that their picture is wider than high.
 
     Screens and labels are wider than high, too.
@@ -103,7 +103,7 @@ def _flat(points: "Points") -> "Points":
     return turned
 
 
-def _distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
+def _measure_distances(part: Sequence[int], near: Sequence[set[int]]) -> "Points":
     """Return the shortest distances between nodes.
 
     A link is longer if its ends have more links.

@@ -32,7 +32,7 @@ def check_page(path: Path) -> None:
     Raises:
         ConfigError: jinja2 is missing, or the folder of the file is.
     """
-    _environment()
+    _make_environment()
     if path.is_dir():
         raise ConfigError(f"{path} is a folder: name a file for the report")
     if not path.absolute().parent.is_dir():
@@ -87,12 +87,12 @@ def render_page(
     Raises:
         MissingPackageError: jinja2 is not installed.
     """
-    style_text, script_text = _text(REPORTS, "style.css"), _text(package, script)
+    style_text, script_text = _read_template(REPORTS, "style.css"), _read_template(package, script)
     policy = (
-        f"default-src 'none'; style-src '{_hash(style_text)}'; script-src '{_hash(script_text)}'; {more}"
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_hash_text(style_text)}'; script-src '{_hash_text(script_text)}'; "
+        f"{more}base-uri 'none'; form-action 'none'"
     )
-    page = _environment(package).get_template(template)
+    page = _make_environment(package).get_template(template)
     text = page.render(**values, style=style_text, script=script_text, policy=policy)
     return RenderedPage(text.encode("utf-8", "backslashreplace").decode("utf-8"), policy)
 
@@ -121,7 +121,7 @@ def moment(value: datetime) -> str:
 
 
 @lru_cache(maxsize=2)
-def _environment(package: str = REPORTS) -> "Environment":
+def _make_environment(package: str = REPORTS) -> "Environment":
     try:
         from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -138,10 +138,10 @@ def _environment(package: str = REPORTS) -> "Environment":
 
 
 @lru_cache(maxsize=3)
-def _text(package: str, name: str) -> str:
+def _read_template(package: str, name: str) -> str:
     return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def _hash_text(text: str) -> str:
     # a browser hashes the text between the tags, which begins and ends with a line break
     return "sha256-" + b64encode(sha256(f"\n{text}\n".encode()).digest()).decode()

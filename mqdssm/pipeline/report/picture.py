@@ -46,11 +46,11 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     chosen = chosen_sites(topology, sites_max)
     index = {number: place for place, number in enumerate(chosen)}
     links = [link for link in topology.links if link.site1 in index and link.site2 in index]
-    links.sort(key=lambda link: -_rank(link.own))  # stable; of too many links the worst are drawn
+    links.sort(key=lambda link: -_rank_counts(link.own))  # stable; of too many links the worst are drawn
     shown_links = links[:LINKS_MAX]
     drawing = draw(
-        [_node(topology.sites[number]) for number in chosen],
-        [_edge(link, (index[link.site1], index[link.site2]), topology) for link in shown_links],
+        [_make_node(topology.sites[number]) for number in chosen],
+        [_make_edge(link, (index[link.site1], index[link.site2]), topology) for link in shown_links],
     )
     return Picture(
         nodes=drawing.nodes,
@@ -73,7 +73,7 @@ def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
     if count <= sites_max:
         return list(range(count))
     ranks = [
-        max(_rank(site.own), _rank(links))
+        max(_rank_counts(site.own), _rank_counts(links))
         for site, links in zip(topology.sites, topology.about_links(), strict=True)
     ]
     near = topology.neighbours()
@@ -87,22 +87,22 @@ def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
     return sorted(chosen)
 
 
-def _rank(counts: Counts) -> int:
+def _rank_counts(counts: Counts) -> int:
     severity = worst(counts)
     return 0 if severity is None else SEVERITIES.index(severity) + 1
 
 
-def _node(site: SiteNode) -> GraphNode:
+def _make_node(site: SiteNode) -> GraphNode:
     return GraphNode(
         name=site.name,
-        title=_site_title(site),
+        title=_describe_site(site),
         severity=worst(site.own) or "fine",
-        radius=_radius(site),
+        radius=_choose_radius(site),
         is_square=site.foreign,
     )
 
 
-def _edge(link: LinkEdge, ends: tuple[int, int], topology: Topology) -> GraphEdge:
+def _make_edge(link: LinkEdge, ends: tuple[int, int], topology: Topology) -> GraphEdge:
     cost = "?" if link.cost is None else str(link.cost)
     between = f"{topology.sites[link.site1].name} to {topology.sites[link.site2].name}"
     return GraphEdge(
@@ -113,7 +113,7 @@ def _edge(link: LinkEdge, ends: tuple[int, int], topology: Topology) -> GraphEdg
     )
 
 
-def _radius(site: SiteNode) -> float:
+def _choose_radius(site: SiteNode) -> float:
     """Return the radius of a site's mark.
 
     The radius grows with the logarithm of the site's machines.
@@ -121,7 +121,7 @@ def _radius(site: SiteNode) -> float:
     return round(min(RADIUS_MAX, RADIUS_MIN + 2 * math.log10(1 + site.machines)), 1)
 
 
-def _site_title(site: SiteNode) -> str:
+def _describe_site(site: SiteNode) -> str:
     kind = "Foreign site" if site.foreign else "Site"
     about = f"; its machines: {words(site.of_machines)}" if sum(site.of_machines.values()) else ""
     return f"{kind} {site.name}: {site.machines} machines; {words(site.own)}{about}"

@@ -151,8 +151,8 @@ def topology_of(sets: "Mapping[str, Dataset]", finding_tally: FindingTally) -> T
     Returns:
         Sites and links; none where the source has no sites.
     """
-    rows = _rows(sets, "site", ("Identifier", "Name", "ForeignSite"))
-    machines, troubled = _machines(sets.get("queue-manager"), finding_tally.objects["queue-manager"])
+    rows = _read_rows(sets, "site", ("Identifier", "Name", "ForeignSite"))
+    machines, troubled = _count_machines(sets.get("queue-manager"), finding_tally.objects["queue-manager"])
     rows = sorted(rows, key=lambda row: (str(row.get("Name") or "").casefold(), str(row.get("Identifier"))))
     sites = tuple(
         SiteNode(
@@ -165,11 +165,11 @@ def topology_of(sets: "Mapping[str, Dataset]", finding_tally: FindingTally) -> T
         )
         for row in rows
     )
-    links, loose = _links(sets, sites, finding_tally.objects["routing-link"])
+    links, loose = _make_links(sets, sites, finding_tally.objects["routing-link"])
     return Topology(sites, links, loose)
 
 
-def _rows(
+def _read_rows(
     sets: "Mapping[str, Dataset]", name: str, columns: Sequence[str]
 ) -> list[dict[str, str | int | bool | None]]:
     if name not in sets or not sets[name].rows:
@@ -178,12 +178,12 @@ def _rows(
     return rows
 
 
-def _links(
+def _make_links(
     sets: "Mapping[str, Dataset]", sites: Sequence[SiteNode], problem_counts: Mapping[str, Counts]
 ) -> tuple[tuple[LinkEdge, ...], int]:
     numbers = {site.guid: number for number, site in enumerate(sites)}
     columns = ("Identifier", "Site1Identifier", "Site2Identifier", "ActualCost")
-    rows = _rows(sets, "routing-link", columns)
+    rows = _read_rows(sets, "routing-link", columns)
     links = []
     for row in sorted(rows, key=lambda row: str(row.get("Identifier"))):
         first = numbers.get(str(row.get("Site1Identifier")))
@@ -195,7 +195,7 @@ def _links(
     return tuple(links), len(rows) - len(links)
 
 
-def _machines(
+def _count_machines(
     target: "Dataset | None", problem_counts: Mapping[str, Counts]
 ) -> tuple[Counter[object], dict[object, Counts]]:
     """Count the queue managers of each site, and the findings about them.

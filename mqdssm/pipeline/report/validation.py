@@ -71,18 +71,18 @@ def write_report(
         (rule for rule in summary.rules if rule.count),
         key=lambda rule: (-SEVERITIES.index(rule.severity), -rule.count, rule.id),
     )
-    sites, sites_left_out = _sites(topology)
+    sites, sites_left_out = _list_sites(topology)
     limit = samples_shown(bad)
     write_page(
         path,
         "validation.html",
         title=f"Validation of {shown(summary.source)}",
         summary=summary,
-        result=_result(summary),
+        result=_describe_result(summary),
         worst=next((severity for severity in WORST_FIRST if summary.count_of(severity)), "fine"),
         counts=[(kind, called, summary.count_of(kind)) for kind, called in KINDS],
         objects=sum(summary.objects.values()),
-        types=_types(summary, finding_tally),
+        types=_list_types(summary, finding_tally),
         by_rule=chart(
             "by-rule",
             "Findings by rule",
@@ -122,13 +122,13 @@ def anchor(name: str) -> str:
 def samples_shown(rules: "Sequence[RuleResult]") -> int:
     """Return how many samples of each rule fit into the report."""
     for limit in SAMPLES_SHOWN:
-        size = sum(_bytes(sample) for rule in rules for sample in rule.samples[:limit])
+        size = sum(_measure_finding(sample) for rule in rules for sample in rule.samples[:limit])
         if size <= SAMPLES_BYTES_MAX:
             return limit
     return 0
 
 
-def _bytes(finding: Finding) -> int:
+def _measure_finding(finding: Finding) -> int:
     from markupsafe import escape
 
     texts = (finding.type, finding.guid, finding.attribute, finding.message)
@@ -136,7 +136,7 @@ def _bytes(finding: Finding) -> int:
     return MARKUP_BYTES + sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
 
 
-def _result(summary: "ValidationSummary") -> str:
+def _describe_result(summary: "ValidationSummary") -> str:
     if not summary.count:
         return "No findings."
     counts: Counts = {severity: summary.count_of(severity) for severity in SEVERITIES}
@@ -144,14 +144,14 @@ def _result(summary: "ValidationSummary") -> str:
     return f"{words(counts)}: {broken} of {len(summary.rules)} rules are broken."
 
 
-def _types(
+def _list_types(
     summary: "ValidationSummary", finding_tally: FindingTally
 ) -> Iterator[tuple[str, int, Mapping[str, int]]]:
     for name in dict.fromkeys((*summary.objects, *finding_tally.types)):
         yield name, summary.objects.get(name, 0), dict(finding_tally.types.get(name, {}))
 
 
-def _sites(topology: Topology) -> tuple[list[SiteLine], int]:
+def _list_sites(topology: Topology) -> tuple[list[SiteLine], int]:
     """Return the sites with findings, the worst first.
 
     The number of those left out is returned, too.

@@ -68,11 +68,11 @@ def _write_part(batches: Sequence[pa.RecordBatch], folder: Path) -> Path:
     path = folder / f"part-{uuid4().hex}.parquet"
     table = pa.Table.from_batches(batches, SCHEMA)
     with reporting_full_disk(folder):
-        pq.write_table(table.take(_places(table)), path, compression="none", row_group_size=BATCH_ROWS)
+        pq.write_table(table.take(_sort_rows(table)), path, compression="none", row_group_size=BATCH_ROWS)
     return path
 
 
-def _places(table: pa.Table) -> pa.Array:
+def _sort_rows(table: pa.Table) -> pa.Array:
     """Return the row numbers of findings in their order, with NULL before every text."""
     keys: dict[str, Any] = {}
     for name in ORDER:
@@ -84,14 +84,14 @@ def _places(table: pa.Table) -> pa.Array:
 def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
     path = folder / f"merged-{uuid4().hex}.parquet"
     with reporting_full_disk(folder), pq.ParquetWriter(path, SCHEMA, compression="none") as writer:
-        for table in _merged(paths):
+        for table in _merge_files(paths):
             writer.write_table(table, row_group_size=BATCH_ROWS)
     for part_path in paths:
         part_path.unlink()
     return path
 
 
-def _merged(paths: Sequence[Path]) -> Iterator[pa.Table]:
+def _merge_files(paths: Sequence[Path]) -> Iterator[pa.Table]:
     """Merge sorted files.
 
     Rows up to the first end of a batch are complete, and are yielded each time.
@@ -101,7 +101,7 @@ def _merged(paths: Sequence[Path]) -> Iterator[pa.Table]:
         while parts := [part for part in parts if part.is_filled()]:
             last = min(part.last_key() for part in parts)
             table = pa.concat_tables([part.taken_to(last) for part in parts])
-            yield table.take(_places(table))
+            yield table.take(_sort_rows(table))
 
 
 class _Part:
@@ -129,16 +129,16 @@ class _Part:
 
     def last_key(self) -> tuple[str, ...]:
         """Return the key of the last row that was read."""
-        return self._key(self._rows.num_rows - 1)
+        return self._read_key(self._rows.num_rows - 1)
 
     def taken_to(self, key: tuple[str, ...]) -> pa.Table:
         """Take the rows up to a key."""
-        count = bisect_right(range(self._rows.num_rows), key, key=self._key)
+        count = bisect_right(range(self._rows.num_rows), key, key=self._read_key)
         rows = self._rows.slice(0, count)
         self._rows = self._rows.slice(count)
         return rows
 
-    def _key(self, row: int) -> tuple[str, ...]:
+    def _read_key(self, row: int) -> tuple[str, ...]:
         values = (self._rows[name][row].as_py() for name in ORDER)
         # a text, which begins with a blank here, comes after NULL
         return tuple("" if value is None else f" {value}" for value in values)

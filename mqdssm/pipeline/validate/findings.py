@@ -145,11 +145,11 @@ class Findings:
                 counts[item["values"]] += item["counts"]
                 rule_samples = samples.setdefault(item["values"], [])
                 if len(rule_samples) < SAMPLES_MAX:
-                    rule_samples += _first(batch, item["values"], SAMPLES_MAX - len(rule_samples))
+                    rule_samples += _take_first(batch, item["values"], SAMPLES_MAX - len(rule_samples))
         return counts, {rule: tuple(sample) for rule, sample in samples.items()}
 
 
-def _first(batch: "pa.RecordBatch", rule: str, count: int) -> list[Finding]:
+def _take_first(batch: "pa.RecordBatch", rule: str, count: int) -> list[Finding]:
     import pyarrow.compute as pc
 
     rows: list[dict[str, Any]] = (

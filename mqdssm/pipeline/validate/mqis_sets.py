@@ -69,7 +69,7 @@ def mqis_sets(
     """
     by_name = _by_name(tables)
     files = tuple(file for source in by_name.values() for file in source.files)
-    task = SetTask(folder, files, mapping, _gates(by_name.get("Site"), mapping), rewrite)
+    task = SetTask(folder, files, mapping, _map_gates(by_name.get("Site"), mapping), rewrite)
     names = tuple(f"reading {file.path.name}" for file in files)
     size = sum(file.path.stat().st_size for file in files)
     paths = runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
@@ -104,7 +104,7 @@ def _have_gates(sites: SourceTable | None) -> bool:
     return sites is not None and SITE_GATES in sites.columns
 
 
-def _gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
+def _map_gates(sites: SourceTable | None, mapping: SourceMapping) -> GatesOfSites | None:
     """Return the gates of sites by GUID; None without a column.
 
     If sites share a GUID, the last one counts, as in a plan.
@@ -208,14 +208,14 @@ class ObjectMaker:
 
     def batch(self, rows: Sequence[SourceRow]) -> pa.RecordBatch:
         """Make a batch from rows."""
-        records = [self._object(row) for row in rows]
+        records = [self._make_object(row) for row in rows]
         arrays = [
             array_of([record.get(column.name) for record in records], column, field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _object(self, row: SourceRow) -> dict[str, Any]:
+    def _make_object(self, row: SourceRow) -> dict[str, Any]:
         values: dict[str, Any] = {}
         problems = list(self._read(row, values))
         if ROW in row.problems:
@@ -227,7 +227,7 @@ class ObjectMaker:
         if self._has_roles:
             _add_roles(record, values.get(SERVICE.name))
         if self._gates is not None and not record.get(GATES):  # an empty list names none
-            record[GATES] = self._gates_between(record)
+            record[GATES] = self._find_gates_between(record)
         record[UNREADABLE.name] = problems or None
         return record
 
@@ -243,16 +243,16 @@ class ObjectMaker:
                     read = convert_cell if column.row is None else read_value
                     values[column.name] = read(column, cell)
                 except CellError:
-                    yield f"{called}: {cell[:SHOWN_CHARS_MAX]} is no {_expected(column)}"
+                    yield f"{called}: {cell[:SHOWN_CHARS_MAX]} is no {_describe_form(column)}"
 
-    def _gates_between(self, link: Mapping[str, Any]) -> tuple[UUID, ...]:
+    def _find_gates_between(self, link: Mapping[str, Any]) -> tuple[UUID, ...]:
         """Return the gates of both sites of a link, as MSMQ 1.0 keeps them."""
         gates = self._gates or {}
         ends = (link.get("Site1Identifier"), link.get("Site2Identifier"))
         return tuple(dict.fromkeys(gate for end in ends if end is not None for gate in gates.get(end, ())))
 
 
-def _expected(column: MqisColumn) -> str:
+def _describe_form(column: MqisColumn) -> str:
     """Describe, for people, the form that a cell of a column must have."""
     if column.codes is not None and column.row is not None and column.row.kind == "boolean":
         return f"{' or '.join(map(str, column.codes))} ({column.name})"

@@ -118,7 +118,7 @@ def share_rules(
                 shares.rows.setdefault(name, []).append(rule)
     for rule, types in shares.sql:  # for each engine, workers find the values that cannot be decoded
         for name in types if rule.decodes else ():
-            shares.rows.setdefault(name, []).append(_decoding(rule))
+            shares.rows.setdefault(name, []).append(_make_decoding_rule(rule))
     return shares
 
 
@@ -143,7 +143,7 @@ def write_findings(
     return parts
 
 
-def _decoding(rule: Rule) -> Undecodable:
+def _make_decoding_rule(rule: Rule) -> Undecodable:
     """Return the part of a rule about values that could not be decoded."""
     return Undecodable(
         id=rule.id,
@@ -283,7 +283,7 @@ def checked(
     drawn = list(draw(applied, source))
     with scratch(on, "mqdssm-findings-") as folder:
         if sql is not None:
-            sql.check_workers(on, _witnesses(source, folder) if on.is_cluster else ())
+            sql.check_workers(on, _list_witnesses(source, folder) if on.is_cluster else ())
         shares = share_rules(
             applied,
             lambda rule, types: (
@@ -291,7 +291,10 @@ def checked(
             ),
         )
         parts = write_findings(runner, source, shares, now or started, folder)
-        parts += write_parts([batch_of([*drawn, *_about_server(applied, source), *_stated(applied)])], folder)
+        parts += write_parts(
+            [batch_of([*drawn, *_select_server_findings(applied, source), *_list_stated_findings(applied)])],
+            folder,
+        )
         findings = Findings((merge_parts(parts, folder),))
         counts, samples = findings.counted()
         summary = ValidationSummary(
@@ -315,7 +318,7 @@ def _check_own(own: Sequence[Rule], source: "ValidationSource", runner: Runner) 
         check_own_rules(own, source, sql_runner(runner))
 
 
-def _witnesses(source: "ValidationSource", folder: Path) -> list[Path]:
+def _list_witnesses(source: "ValidationSource", folder: Path) -> list[Path]:
     """Return files that executors check, to prove that they see the same folders."""
     mark = folder / "mark"
     mark.touch()
@@ -352,7 +355,7 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
     """
     rules = {rule.id: rule for rule, _ in applied if isinstance(rule, GraphRule)}
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
-        reads = _all_reads(rule.reads for rule in rules.values() if rule.drawing == name)
+        reads = _combine_reads(rule.reads for rule in rules.values() if rule.drawing == name)
         tables = {
             type_name: source.sets[type_name].table([*columns, "FullPath"])
             for type_name, columns in reads.items()
@@ -366,7 +369,7 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
         del tables  # before those of the next drawing are read
 
 
-def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
+def _combine_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[str, None]]:
     """Return the columns, by type, that several rules of one drawing need."""
     all_reads: dict[str, dict[str, None]] = {}
     for read in reads:
@@ -375,14 +378,14 @@ def _all_reads(reads: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, dict[s
     return all_reads
 
 
-def _about_server(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
+def _select_server_findings(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Finding]:
     severities = {rule.id: rule.severity for rule, _ in applied}
     for finding in source.findings:
         if finding.rule in severities:
             yield replace(finding, severity=severities[finding.rule])
 
 
-def _stated(applied: Sequence[Applied]) -> Iterator[Finding]:
+def _list_stated_findings(applied: Sequence[Applied]) -> Iterator[Finding]:
     for rule, _ in applied:
         if isinstance(rule, Stated):
             yield from rule.findings

@@ -35,7 +35,7 @@ def sarif(
     """
     indexes = {rule.id: number for number, rule in enumerate(summary.rules)}
     run: dict[str, Any] = {
-        "tool": {"driver": _driver(summary)},
+        "tool": {"driver": _make_driver(summary)},
         "invocations": [
             {
                 "executionSuccessful": True,
@@ -44,7 +44,7 @@ def sarif(
                 "toolConfigurationNotifications": [
                     {
                         "level": "note",
-                        "message": _message(str(skipped)),
+                        "message": _make_message(str(skipped)),
                         "associatedRule": {"id": skipped.id},
                     }
                     for skipped in summary.not_judged
@@ -63,7 +63,7 @@ def sarif(
     yield f'{head}, "runs": [{body}, "results": ['
     separator = "\n"
     for judged_finding in (judge or FindingAssessor(summary.ended)).judged(findings):
-        result = _result(judged_finding.finding, indexes[judged_finding.finding.rule]) | _state(
+        result = _make_result(judged_finding.finding, indexes[judged_finding.finding.rule]) | _describe_state(
             judged_finding, judge
         )
         yield separator + json.dumps(result, ensure_ascii=False)
@@ -71,7 +71,7 @@ def sarif(
     yield "\n]}]}\n"
 
 
-def _state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
+def _describe_state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict[str, Any]:
     """Return properties of a result: its state, and its suppression.
 
     The state comes from a baseline; a suppression has a reason.
@@ -84,15 +84,15 @@ def _state(judged_finding: JudgedFinding, judge: FindingAssessor | None) -> dict
     return state
 
 
-def _driver(summary: ValidationSummary) -> dict[str, Any]:
+def _make_driver(summary: ValidationSummary) -> dict[str, Any]:
     return {
         "name": "mqdssm",
         "version": summary.versions.get("mqdssm", "0"),
         "rules": [
             {
                 "id": rule.id,
-                "shortDescription": _message(rule.requirement),
-                "help": _message(rule.section or rule.requirement),
+                "shortDescription": _make_message(rule.requirement),
+                "help": _make_message(rule.section or rule.requirement),
                 "defaultConfiguration": {"level": _LEVELS[rule.severity]},
                 "properties": {"form": rule.kind, "types": list(rule.types), "section": rule.section},
             }
@@ -101,7 +101,7 @@ def _driver(summary: ValidationSummary) -> dict[str, Any]:
     }
 
 
-def _message(text: str) -> dict[str, Any]:
+def _make_message(text: str) -> dict[str, Any]:
     """Return a message for text, with doubled braces.
 
     Single braces mark placeholders (SARIF 3.11.5).
@@ -109,14 +109,14 @@ def _message(text: str) -> dict[str, Any]:
     return {"text": text.replace("{", "{{").replace("}", "}}")}
 
 
-def _result(finding: Finding, index: int) -> dict[str, Any]:
+def _make_result(finding: Finding, index: int) -> dict[str, Any]:
     name = finding.dn or finding.guid or finding.type
     place = {"name": _FIRST_RDN.findall(name)[0], "fullyQualifiedName": name, "kind": "resource"}
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": _message(finding.message),
+        "message": _make_message(finding.message),
         "locations": [{"logicalLocations": [place]}],
         "properties": {
             "type": finding.type,

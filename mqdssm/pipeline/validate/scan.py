@@ -114,12 +114,12 @@ def tests_of(
     tests: list[Test] = []
     for rule in rules:
         if isinstance(rule, MissingReference):
-            tests.append(_reference(rule, target, sets[rule.target]))
+            tests.append(_make_reference_test(rule, target, sets[rule.target]))
         elif isinstance(rule, Wrong):
-            tests.append(_wrong(rule, target))
-    tests += _judges(rules, target, now)
+            tests.append(_make_row_test(rule, target))
+    tests += _make_judge_tests(rules, target, now)
     if UNREADABLE in target.types:
-        tests.append(_undecodable(rules, target.type))
+        tests.append(_make_undecodable_test(rules, target.type))
     return tests
 
 
@@ -173,7 +173,7 @@ def unreadable(column: Any, attribute: str) -> pa.Array | None:
 # -- single rows
 
 
-def _wrong(rule: Wrong, target: Dataset) -> Test:
+def _make_row_test(rule: Wrong, target: Dataset) -> Test:
     bad, words = condition(rule.condition, target.types), message(rule.message, target.types)
 
     def test(batch: ObjectBatch) -> Findings:
@@ -193,7 +193,7 @@ def _wrong(rule: Wrong, target: Dataset) -> Test:
 # -- references
 
 
-def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test:
+def _make_reference_test(rule: MissingReference, source: Dataset, target: Dataset) -> Test:
     value, where = translate(rule.value, source.types), condition(rule.where, source.types)
     extra = {"value": pa.string()}
     if isinstance(rule, Unequal):
@@ -203,14 +203,14 @@ def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test
 
     def test(batch: ObjectBatch) -> Findings:
         other_columns: dict[str, pa.Array] = {}
-        parents, values = _exploded(value.evaluate(batch.columns), where(batch.columns, batch.rows))
+        parents, values = _explode_lists(value.evaluate(batch.columns), where(batch.columns, batch.rows))
         if compare is None:
             lost = _without_target(values, target, rule.key)
             if not lost.true_count:
                 return
             parents, values = parents.filter(lost), values.filter(lost)
         elif isinstance(rule, Unequal):
-            parents, values, other_columns = _joined(parents, values, target, rule)
+            parents, values, other_columns = _join_targets(parents, values, target, rule)
         if not len(parents):
             return
         some = batch.take_rows(parents)
@@ -226,9 +226,9 @@ def _reference(rule: MissingReference, source: Dataset, target: Dataset) -> Test
     return test
 
 
-def _exploded(values: Any, selected: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _explode_lists(values: Any, selected: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return references and the row numbers of their objects, without NULL."""
-    rows = _numbers(len(selected))
+    rows = _number_rows(len(selected))
     if pa.types.is_list(values.type):
         rows, values = pc.list_parent_indices(values).cast(pa.int64()), pc.list_flatten(values)
         selected = selected.take(rows)
@@ -236,7 +236,7 @@ def _exploded(values: Any, selected: pa.Array) -> tuple[pa.Array, pa.Array]:
     return rows.filter(mask), values.filter(mask)
 
 
-def _numbers(count: int) -> pa.Array:
+def _number_rows(count: int) -> pa.Array:
     """Return the row numbers 0, 1, 2 and so on."""
     return of_numbers(np.arange(count))
 
@@ -248,13 +248,13 @@ def _without_target(values: pa.Array, target: Dataset, key: str) -> pa.Array:
         return pc.is_null(pc.index_in(values, value_set=keys))
     # neighbours have equal references, and Arrow would hash all keys again for each batch
     encoded = values.dictionary_encode()
-    target_keys = _remembered(target, key)
+    target_keys = _remember_keys(target, key)
     lost = pa.array([value not in target_keys for value in encoded.dictionary.to_pylist()], pa.bool_())
     return lost.take(encoded.indices)
 
 
 @lru_cache(maxsize=32)
-def _remembered(target: Dataset, key: str) -> frozenset[str]:
+def _remember_keys(target: Dataset, key: str) -> frozenset[str]:
     return frozenset(keys_of(target, key).to_pylist())
 
 
@@ -263,25 +263,25 @@ def keys_of(target: Dataset, key: str) -> pa.Array:
     """Return the keys of possible targets; computed once in a process."""
     expression = translate(key, target.types)
     table = kept_table(target, tuple(sorted(expression.columns)))
-    columns = {name: _one_chunk(table[name]) for name in table.column_names}
+    columns = {name: _join_chunks(table[name]) for name in table.column_names}
     return pc.drop_null(pc.unique(expression.evaluate(columns)))
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
     joined = column.combine_chunks()
     if isinstance(joined, pa.ChunkedArray):
         joined = joined.chunk(0) if joined.num_chunks else pa.array([], joined.type)
     return joined
 
 
-def _joined(
+def _join_targets(
     parents: pa.Array, values: pa.Array, target: Dataset, rule: Unequal
 ) -> tuple[pa.Array, pa.Array, dict[str, pa.Array]]:
     """Return each reference with each of its targets."""
     expression = translate(rule.key, target.types)
     names = tuple(sorted(expression.columns | rule.other_columns()))
     table = kept_table(target, names)
-    columns = {name: _one_chunk(table[name]).cast(target.types[name]) for name in names}
+    columns = {name: _join_chunks(table[name]).cast(target.types[name]) for name in names}
     here, other_rows = matches(values, expression.evaluate(columns))
     other_columns = {f"other.{name}": columns[name].take(other_rows) for name in rule.other_columns()}
     return parents.take(here), values.take(here), other_columns
@@ -290,7 +290,7 @@ def _joined(
 # -- values for examiners
 
 
-def _judges(rules: Sequence[Rule], target: Dataset, now: datetime) -> list[Test]:
+def _make_judge_tests(rules: Sequence[Rule], target: Dataset, now: datetime) -> list[Test]:
     """Make one test for all rules with one examiner and the same columns."""
     groups: dict[tuple[str, tuple[str, ...], str], list[Judged]] = {}
     for rule in rules:
@@ -313,13 +313,13 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
             mask = where(columns, batch.rows)
             if not mask.true_count:
                 return
-            parents = _numbers(batch.rows).filter(mask)
+            parents = _number_rows(batch.rows).filter(mask)
             lists = [columns[name].filter(mask).to_pylist() for name in first.looks_at]
             judged = [
-                _verdicts(first.examiner, batch.type, _hashable(case), now)
+                _examine_value(first.examiner, batch.type, _make_hashable(case), now)
                 for case in zip(*lists, strict=True)
             ]
-            places = _numbers(len(judged))
+            places = _number_rows(len(judged))
         for number, verdicts in enumerate(judged):
             for rule_id, words in verdicts:
                 rule = by_id.get(rule_id)
@@ -335,28 +335,28 @@ def _by_dictionary(
 ) -> tuple[pa.Array, list[tuple[Verdict, ...]], pa.Array]:
     """Examine each distinct value of a column once."""
     judged = [
-        _verdicts(rule.examiner, name, (value,), now) if value else ()
+        _examine_value(rule.examiner, name, (value,), now) if value else ()
         for value in column.dictionary.to_pylist()
     ]
     if not any(judged):
-        return _numbers(0), [], _numbers(0)
+        return _number_rows(0), [], _number_rows(0)
     valid = pc.is_valid(column.indices)
-    return _numbers(len(column)).filter(valid), judged, column.indices.filter(valid)
+    return _number_rows(len(column)).filter(valid), judged, column.indices.filter(valid)
 
 
-def _hashable(values: Sequence[Any]) -> tuple[Any, ...]:
+def _make_hashable(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(tuple(value) if isinstance(value, list) else value for value in values)
 
 
 @lru_cache(maxsize=VERDICTS_MAX)
-def _verdicts(examiner: str, name: str, values: tuple[Any, ...], now: datetime) -> tuple[Verdict, ...]:
+def _examine_value(examiner: str, name: str, values: tuple[Any, ...], now: datetime) -> tuple[Verdict, ...]:
     return tuple(EXAMINERS[examiner](Case(name, values, now)))
 
 
 # -- values that could not be decoded
 
 
-def _undecodable(rules: Sequence[Rule], name: str) -> Test:
+def _make_undecodable_test(rules: Sequence[Rule], name: str) -> Test:
     """Make a test that reports undecodable values.
 
     Each value is reported by the one rule for its attribute.
@@ -364,7 +364,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
     special = {rule.attribute: rule for rule in rules if rule.decodes}
     general = {rule.id: rule for rule in rules if isinstance(rule, Undecodable) and not rule.decodes}
     dangling, other = general.get("reference-dangling"), general.get("attribute-unreadable")
-    attributes = _decoded_by_rules(name)
+    attributes = _list_decoded_by_rules(name)
 
     def rule_of(attribute: str, reason: str) -> Rule | None:
         if DELETED_MARK.search(reason):
@@ -391,7 +391,7 @@ def _undecodable(rules: Sequence[Rule], name: str) -> Test:
     return test
 
 
-def _decoded_by_rules(name: str) -> frozenset[str]:
+def _list_decoded_by_rules(name: str) -> frozenset[str]:
     """Return the attributes of a type that have a rule of their own.
 
     A rule that is switched off counts, too.
@@ -442,18 +442,20 @@ def repeated(
     count = max(1, -(-sum(dataset.rows for dataset in sets.values()) // held_max))
     for number in range(count):
         stop.check()
-        yield from _repeated(rule, sets, dns, Part(number, count))
+        yield from _find_repeated_in_part(rule, sets, dns, Part(number, count))
 
 
-def _repeated(rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], part: Part) -> Findings:
-    counts = _counts(rule, sets, part)
+def _find_repeated_in_part(
+    rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], part: Part
+) -> Findings:
+    counts = _count_values(rule, sets, part)
     if len(counts) == 0:
         return
     words = message(rule.message, {"value": pa.string(), "count": pa.string()})
-    shared = _shared_by_others(rule, sets, counts, part)
+    shared = _find_shared_by_others(rule, sets, counts, part)
     if shared is not None:
         counts = counts.filter(shared)
-    for _, values, batch in _keyed(rule, sets, dns, part, whole=True):
+    for _, values, batch in _read_values(rule, sets, dns, part, whole=True):
         places = pc.index_in(values, value_set=counts["value"].combine_chunks())
         mask = pc.is_valid(places)
         if not mask.true_count:
@@ -471,9 +473,9 @@ def display_texts(values: pa.Array) -> pa.Array:
     return values
 
 
-def _counts(rule: Repeated, sets: Mapping[str, Dataset], part: Part) -> pa.Table:
+def _count_values(rule: Repeated, sets: Mapping[str, Dataset], part: Part) -> pa.Table:
     """Return the values of a part that occur more than once, and their counts."""
-    chunks = [values for _, values, _ in _keyed(rule, sets, {}, part, whole=False)]
+    chunks = [values for _, values, _ in _read_values(rule, sets, {}, part, whole=False)]
     if are_surely_different(chunks):
         return pa.table({"value": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     value_counts = pc.value_counts(pa.chunked_array(chunks))
@@ -518,7 +520,7 @@ def _as_numbers(values: pa.Array) -> "npt.NDArray[np.uint64] | None":
     return hashes
 
 
-def _shared_by_others(
+def _find_shared_by_others(
     rule: Repeated, sets: Mapping[str, Dataset], counts: pa.Table, part: Part
 ) -> pa.Array | None:
     """Return a mask of the values that objects of other types share, too.
@@ -531,20 +533,20 @@ def _shared_by_others(
     other_datasets = {name: dataset for name, dataset in sets.items() if name != rule.unless_all}
     shared_values = [
         values.filter(pc.is_in(values, value_set=value_set))
-        for _, values, _ in _keyed(rule, other_datasets, {}, part, whole=False)
+        for _, values, _ in _read_values(rule, other_datasets, {}, part, whole=False)
     ]
     if not shared_values:
         return pa.repeat(pa.scalar(False), len(value_set))
     return pc.is_in(value_set, value_set=pa.chunked_array(shared_values).combine_chunks())
 
 
-def _distinct_values(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _deduplicate_values(parents: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return each value of an object once, even if its list holds it twice."""
     rows = first_of_pairs(parents, values)
     return parents.take(rows), values.take(rows)
 
 
-def _keyed(
+def _read_values(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], part: Part, *, whole: bool
 ) -> Iterator[tuple[str, pa.Array, ObjectBatch]]:
     """Read the values of objects that are in a part, a row for each.
@@ -561,7 +563,7 @@ def _keyed(
             values: Any = key.evaluate(columns)
             batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
             if pa.types.is_list(values.type):
-                parents, values = _distinct_values(pc.list_parent_indices(values), pc.list_flatten(values))
+                parents, values = _deduplicate_values(pc.list_parent_indices(values), pc.list_flatten(values))
                 batch = batch.take_rows(parents)
             mask = pc.is_valid(values)
             values, batch = values.filter(mask), batch.keep_rows(mask) if whole else batch

@@ -80,7 +80,7 @@ def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     expression = _expect(translate(text, types), _BOOL)
 
     def evaluate(columns: Columns, rows: int) -> pa.Array:
-        return pc.fill_null(_full(expression.evaluate(columns), rows), False)
+        return pc.fill_null(_repeat_scalar(expression.evaluate(columns), rows), False)
 
     return evaluate
 
@@ -95,12 +95,12 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     for part in template(text):
         if part.is_expression:
             expression = translate(part.text, types)
-            parts.append(_showing(expression))
+            parts.append(_show_values(expression))
         else:
-            parts.append(_constant(part.text, _STRING))
+            parts.append(_make_constant(part.text, _STRING))
 
     def evaluate(columns: Columns, rows: int) -> pa.Array:
-        pieces = [_full(part(columns), rows) for part in parts]
+        pieces = [_repeat_scalar(part(columns), rows) for part in parts]
         if len(pieces) == 1:
             return pieces[0]
         return pc.binary_join_element_wise(*pieces, "")
@@ -108,18 +108,18 @@ def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     return evaluate
 
 
-def _showing(expression: TranslatedExpression) -> Evaluate:
+def _show_values(expression: TranslatedExpression) -> Evaluate:
     show = functions.display_function(expression.type, SHOWN_CHARS_MAX)
     if show is None:
         raise Untranslatable(f"values of type {expression.type} are not shown")
     return lambda columns: pc.fill_null(show(expression.evaluate(columns)), NOT_SET)
 
 
-def _full(values: "pa.Array | pa.Scalar", rows: int) -> pa.Array:
+def _repeat_scalar(values: "pa.Array | pa.Scalar", rows: int) -> pa.Array:
     return pa.repeat(values, rows) if isinstance(values, pa.Scalar) else values
 
 
-def _constant(value: Any, kind: pa.DataType) -> Evaluate:
+def _make_constant(value: Any, kind: pa.DataType) -> Evaluate:
     scalar = pa.scalar(value, kind)
     return lambda _: scalar
 
@@ -128,7 +128,7 @@ def _expect(expression: TranslatedExpression, kind: pa.DataType) -> TranslatedEx
     if expression.type not in {kind, _NULL}:
         raise Untranslatable(f"{expression.type} where {kind} is expected")
     if expression.type == _NULL:
-        return TranslatedExpression(kind, _constant(None, kind))
+        return TranslatedExpression(kind, _make_constant(None, kind))
     return expression
 
 
@@ -151,7 +151,7 @@ def _column(tree: Tree, types: Types) -> TranslatedExpression:
     )
 
 
-def _stored(tree: Tree, types: Types) -> TranslatedExpression:
+def _translate_stored(tree: Tree, types: Types) -> TranslatedExpression:
     """Translate a column without decoding a dictionary.
 
     Some functions are faster on dictionaries.
@@ -166,19 +166,19 @@ def _stored(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _text(tree: Tree, _: Types) -> TranslatedExpression:
-    return TranslatedExpression(_STRING, _constant(tree[1], _STRING))
+    return TranslatedExpression(_STRING, _make_constant(tree[1], _STRING))
 
 
 def _number(tree: Tree, _: Types) -> TranslatedExpression:
-    return TranslatedExpression(_LONG, _constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
+    return TranslatedExpression(_LONG, _make_constant(tree[1], _LONG), is_int=tree[1] < _INT_END)
 
 
 def _boolean(tree: Tree, _: Types) -> TranslatedExpression:
-    return TranslatedExpression(_BOOL, _constant(tree[1], _BOOL))
+    return TranslatedExpression(_BOOL, _make_constant(tree[1], _BOOL))
 
 
 def _null(_: Tree, __: Types) -> TranslatedExpression:
-    return TranslatedExpression(_NULL, _constant(None, _NULL))
+    return TranslatedExpression(_NULL, _make_constant(None, _NULL))
 
 
 def _apply(
@@ -230,7 +230,7 @@ def _not(tree: Tree, types: Types) -> TranslatedExpression:
 def _or(tree: Tree, types: Types) -> TranslatedExpression:
     left, right = (_expect(_translate_tree(side, types), _BOOL) for side in tree[1:])
     if right.may_fail:
-        return _where_open(left, right, pc.or_kleene, is_open_while=False)
+        return _combine_where_open(left, right, pc.or_kleene, is_open_while=False)
     return _apply(_BOOL, pc.or_kleene, left, right)
 
 
@@ -238,10 +238,10 @@ def _and(tree: Tree, types: Types) -> TranslatedExpression:
     left, right = (_expect(_translate_tree(side, types), _BOOL) for side in tree[1:])
     if not right.costly and not right.may_fail:
         return _apply(_BOOL, pc.and_kleene, left, right)
-    return _where_open(left, right, pc.and_kleene, is_open_while=True)
+    return _combine_where_open(left, right, pc.and_kleene, is_open_while=True)
 
 
-def _where_open(
+def _combine_where_open(
     left: TranslatedExpression, right: TranslatedExpression, both: Callable[..., Any], *, is_open_while: bool
 ) -> TranslatedExpression:
     """Combine two conditions.
@@ -260,8 +260,8 @@ def _where_open(
             return first
         if count > _FEW * len(first) and not right.may_fail:
             return both(first, right.evaluate(columns))
-        some = {name: _filtered(columns[name], open_rows) for name in right.columns}
-        second = _full(right.evaluate(some), count)
+        some = {name: _filter_rows(columns[name], open_rows) for name in right.columns}
+        second = _repeat_scalar(right.evaluate(some), count)
         return pc.replace_with_mask(first, open_rows, both(first.filter(open_rows), second))
 
     may_fail = left.may_fail or right.may_fail
@@ -270,19 +270,19 @@ def _where_open(
     )
 
 
-def _filtered(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.Scalar":
+def _filter_rows(values: "pa.Array | pa.Scalar", mask: pa.Array) -> "pa.Array | pa.Scalar":
     return values if isinstance(values, pa.Scalar) else values.filter(mask)
 
 
 def _comparison(function: Callable[..., Any]) -> Callable[[Tree, Types], TranslatedExpression]:
     def make(tree: Tree, types: Types) -> TranslatedExpression:
-        left, right = _alike(_translate_tree(tree[1], types), _translate_tree(tree[2], types))
+        left, right = _expect_alike(_translate_tree(tree[1], types), _translate_tree(tree[2], types))
         return _apply(_BOOL, function, left, right)
 
     return make
 
 
-def _alike(
+def _expect_alike(
     left: TranslatedExpression, right: TranslatedExpression
 ) -> tuple[TranslatedExpression, TranslatedExpression]:
     kind = left.type if left.type != _NULL else right.type
@@ -292,7 +292,7 @@ def _alike(
 
 
 def _is_null(tree: Tree, types: Types) -> TranslatedExpression:
-    return _apply(_BOOL, pc.is_null, _stored(tree[1], types))
+    return _apply(_BOOL, pc.is_null, _translate_stored(tree[1], types))
 
 
 def _in(tree: Tree, types: Types) -> TranslatedExpression:
@@ -342,7 +342,7 @@ def _utf16_length(tree: Tree, types: Types) -> TranslatedExpression:
 
 
 def _length(tree: Tree, types: Types) -> TranslatedExpression:
-    expression = _stored(tree[1], types)
+    expression = _translate_stored(tree[1], types)
     count = pc.utf8_length if expression.type == _STRING else pc.binary_length
     if expression.type != _STRING:
         expression = _expect(expression, _BINARY)
@@ -407,7 +407,7 @@ def _exists(tree: Tree, types: Types) -> TranslatedExpression:
         raise Untranslatable("exists with what may fail")
 
     def evaluate(datum: Any) -> Any:
-        return functions.any_of(datum, lambda flat: _full(body.evaluate({name: flat}), len(flat)))
+        return functions.any_of(datum, lambda flat: _repeat_scalar(body.evaluate({name: flat}), len(flat)))
 
     return _apply(_BOOL, evaluate, expression, costly=True)
 

@@ -165,9 +165,9 @@ class RuleWork:
     @contextlib.contextmanager
     def open(self, stop: StopRequest) -> Iterator[Callable[[int], tuple[Path, ...]]]:
         """See `Work`. The result of a piece is the paths of its files."""
-        yield lambda number: write_parts(self._findings(number, stop), self.folder)
+        yield lambda number: write_parts(self._find_defects(number, stop), self.folder)
 
-    def _findings(self, number: int, stop: StopRequest) -> Iterator[pa.RecordBatch]:
+    def _find_defects(self, number: int, stop: StopRequest) -> Iterator[pa.RecordBatch]:
         for item in self.plan.tasks[number]:
             stop.check()
             yield from done(self.plan, item, stop)
@@ -183,12 +183,12 @@ def rule_job(plan: ValidationPlan, folder: Path) -> Job:
         folder: for files of findings; all workers see it.
     """
     whole = planned(plan)
-    names = tuple(", ".join(_name(whole, item) for item in task) for task in whole.tasks)
+    names = tuple(", ".join(_describe_item(whole, item) for item in task) for task in whole.tasks)
     is_small = sum(item.rows for item in chain.from_iterable(whole.tasks)) <= SMALL_WORK
     return Job(RuleWork(whole, folder), names, is_small=is_small)
 
 
-def _name(plan: ValidationPlan, item: ValidationItem) -> str:
+def _describe_item(plan: ValidationPlan, item: ValidationItem) -> str:
     if item.piece is None:
         return f"rule {plan.unique[item.unique][0].id}"
     return f"{item.type} in {item.piece.path}"
@@ -209,7 +209,7 @@ def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Itera
         yield from repeated(rule, sets, plan.dns, REPEATED_ROWS_MAX, stop)
         return
     target, rules = plan.sets[item.type], plan.rules[item.type]
-    tests = _tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)
+    tests = _make_tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)
     column_names = columns_of(rules, target)
     dictionaries = [rule.looks_at[0] for rule in rules if isinstance(rule, Judged) and _is_simple(rule)]
     for record in read(item.piece, column_names, BATCH_ROWS, dictionaries=dictionaries):
@@ -228,7 +228,7 @@ class _Sets:
 
 
 @lru_cache(maxsize=8)
-def _tests(rules: tuple[Rule, ...], target: Dataset, sets: _Sets, now: datetime) -> list[Test]:
+def _make_tests(rules: tuple[Rule, ...], target: Dataset, sets: _Sets, now: datetime) -> list[Test]:
     return tests_of(rules, target, dict(sets.items), now)
 
 

@@ -85,18 +85,20 @@ class ChangeMaker:
             DirectoryError: a look-up failed.
         """
         if self._frame.ldap_class is None:
-            yield from (self._raw(number, row) for number, row in rows)
+            yield from (self._make_raw_change(number, row) for number, row in rows)
             return
         elements: list[tuple[int, DirectoryObject]] = []
         for number, row in rows:
             try:
                 elements.append((number, element_of(self._frame, row)))
             except (MqdssmError, ValueError) as error:
-                yield SettledRow(number, Effect.REJECTED, guid=row.get("Identifier"), text=_one_line(error))
+                yield SettledRow(
+                    number, Effect.REJECTED, guid=row.get("Identifier"), text=_format_error(error)
+                )
         yield from self._make_all(elements)
 
     @staticmethod
-    def _raw(number: int, row: Mapping[str, Any]) -> Made:
+    def _make_raw_change(number: int, row: Mapping[str, Any]) -> Made:
         dn, classes = row.get(DN_COLUMN.name), row.get(OBJECT_CLASS.name)
         if not dn or not classes:
             return SettledRow(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
@@ -121,7 +123,7 @@ class ChangeMaker:
                 if isinstance(element, User) and element.security_identifier
             ]
         )
-        makers.learn_managers([name for _, element in elements if (name := _computer_name(element))])
+        makers.learn_managers([name for _, element in elements if (name := _find_computer_name(element))])
         makers.learn_managers_there(element for _, element in elements)
         candidates: list[tuple[int, DirectoryObject, list[Candidate]]] = []
         for number, element in elements:
@@ -129,7 +131,10 @@ class ChangeMaker:
                 candidates.append((number, element, makers.of(element)))
             except (MqdssmError, ValueError) as error:
                 yield SettledRow(
-                    number, Effect.REJECTED, guid=_guid(element), text=self._reason(element, error)
+                    number,
+                    Effect.REJECTED,
+                    guid=_read_guid(element),
+                    text=self._explain_error(element, error),
                 )
         existing_entries = self._read_existing([group[0] for _, _, group in candidates])
         for number, element, row_candidates in candidates:
@@ -138,29 +143,29 @@ class ChangeMaker:
                 if entry is None:
                     check_new_name(element)
             except (MqdssmError, ValueError) as error:
-                yield SettledRow(number, Effect.REJECTED, guid=_guid(element), text=reason_of(error))
+                yield SettledRow(number, Effect.REJECTED, guid=_read_guid(element), text=reason_of(error))
                 continue
             yield self._make_one(number, element, row_candidates, entry)
 
     def _look_up_shared(self, elements: Sequence[DirectoryObject]) -> SharedLookups:
         """Look up the sites, computers and queue managers that these elements need."""
         key = self._target.profile.name_key
-        names = {key(name): name for element in elements if (name := _computer_name(element))}
+        names = {key(name): name for element in elements if (name := _find_computer_name(element))}
         sites = {}
         if any(isinstance(element, QueueManager) for element in elements):
             sites = {site.guid: site for site in read_sites(self._session).values() if site.guid is not None}
         computers = find_computers(self._session, names) if names else {}
         machines = {}
         # by the present GUID, or an earlier one
-        existing_entries = self._view.by_guid(_managers_named(elements), MANAGER_CLASS, ())
+        existing_entries = self._view.by_guid(_list_managers(elements), MANAGER_CLASS, ())
         for guid, entries in existing_entries.items():
             dn = DN.parse(entries[0].dn).parent
             machines[guid] = name = key(dn.name)
             computers.setdefault(name, Computer(dn.name, str(dn), None, exists=True))
         return SharedLookups(sites=sites, machines=machines, computers=computers)
 
-    def _reason(self, element: DirectoryObject, error: Exception) -> str:
-        name = _computer_name(element)
+    def _explain_error(self, element: DirectoryObject, error: Exception) -> str:
+        name = _find_computer_name(element)
         if (
             name
             and not isinstance(error, ObjectNotFound)
@@ -195,20 +200,20 @@ class ChangeMaker:
             values.pop(DESCRIPTOR, None)  # a generated descriptor: the stored one stays
         # a site alone needs no container for servers: the first settings object creates it
         needed = () if isinstance(element, Site) else other_candidates
-        beside = tuple(_side_change(number, other) for other in needed)
+        beside = tuple(_make_side_change(number, other) for other in needed)
         references = {
             name: tuple(str(guid) for guid in candidate.new_entry.refers[name])
             for name in candidate.new_entry.missing
         } | {name: tuple(guids) for name, guids in candidate.later.items()}
         for name in references:
             values.pop(name, None)
-        guid = _guid(element)
+        guid = _read_guid(element)
         if candidate.is_there:
-            return self._changed(number, candidate, values, existing_entry, guid)
+            return self._make_change(number, candidate, values, existing_entry, guid)
         attributes = new_entry((candidate.new_entry.ldap_class,), values)
-        return RowChange(_item(number, Action.ADD, candidate, attributes), guid, beside, references)
+        return RowChange(_make_item(number, Action.ADD, candidate, attributes), guid, beside, references)
 
-    def _changed(
+    def _make_change(
         self,
         number: int,
         candidate: Candidate,
@@ -234,7 +239,7 @@ class ChangeMaker:
         if against and not self._update:
             text = f"it exists and differs in {', '.join(against)}"
             return SettledRow(number, Effect.CONFLICT, dn, guid, text, against)
-        item = _item(
+        item = _make_item(
             number,
             Action.MODIFY,
             candidate,
@@ -244,7 +249,7 @@ class ChangeMaker:
         return RowChange(item, guid)
 
 
-def _item(
+def _make_item(
     number: int, action: Action, candidate: Candidate, attributes: Values, *, before: Values | None = None
 ) -> Item:
     """Return a change of the entry of a candidate."""
@@ -259,17 +264,17 @@ def _item(
     )
 
 
-def _side_change(number: int, candidate: Candidate) -> Item:
+def _make_side_change(number: int, candidate: Candidate) -> Item:
     """Make the change of an object beside the entry.
 
     Existing containers may have any form.
     """
     if candidate.is_there:
-        return _item(number, Action.MODIFY, candidate, candidate.new_entry.values)
-    return _item(number, Action.ADD, candidate, candidate.new_entry.attributes())
+        return _make_item(number, Action.MODIFY, candidate, candidate.new_entry.values)
+    return _make_item(number, Action.ADD, candidate, candidate.new_entry.attributes())
 
 
-def _computer_name(element: DirectoryObject) -> str:
+def _find_computer_name(element: DirectoryObject) -> str:
     """Return the name of an element's computer in lower case.
 
     The name is empty for other elements.
@@ -281,7 +286,7 @@ def _computer_name(element: DirectoryObject) -> str:
     return ""
 
 
-def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
+def _list_managers(elements: Sequence[DirectoryObject]) -> list[UUID]:
     """Return the GUIDs of the queue managers to which some elements refer."""
     guids: dict[UUID, None] = {}
     for element in elements:
@@ -291,12 +296,12 @@ def _managers_named(elements: Sequence[DirectoryObject]) -> list[UUID]:
     return list(guids)
 
 
-def _guid(element: DirectoryObject) -> str | None:
+def _read_guid(element: DirectoryObject) -> str | None:
     identifier: UUID | None = element.identifier
     return None if identifier is None else str(identifier)
 
 
-def _one_line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return describe_problems(error)
     return " ".join(line.strip() for line in str(error).splitlines() if line.strip())

@@ -76,7 +76,7 @@ def write(
     try:
         with options.access.connect(read_only=False) as directory:
             work = _Work(directory.session, options, outcomes)
-            for rows in _numbered(batches):
+            for rows in _number_rows(batches):
                 if options.max_errors is not None and outcomes.tally.errors > options.max_errors:
                     work.leave(rows)
                 else:
@@ -88,7 +88,7 @@ def write(
         raise
 
 
-def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+def _number_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """Yield rows with their numbers within the task, some at a time."""
     number = 0
     for batch in batches:
@@ -250,7 +250,7 @@ class Write:
                 (self.folder / name).unlink(missing_ok=True)
         self._tell(tally, files, complete=True)
         if tally.errors > (self.options.max_errors or 0):
-            raise MqdssmError(self._words(tally))
+            raise MqdssmError(self._describe_errors(tally))
 
     def abort(self, written: Sequence[WrittenRows | None]) -> None:
         """Finish a write after a task has failed.
@@ -279,7 +279,7 @@ class Write:
             files=listed(self.folder, names),
         ).write(self.folder)
 
-    def _words(self, tally: EffectTally) -> str:
+    def _describe_errors(self, tally: EffectTally) -> str:
         total = tally.counts.total()
         where = (
             f"{self.folder} tells of each row" if self.folder is not None else "option journal tells of all"
@@ -302,10 +302,10 @@ class _AtLast:
     def write(self, folder: Path, names: Sequence[str]) -> None:
         """Write deferred entries, parents before children, then deferred references."""
         rows = list(waiting_rows(folder, names))
-        self._entries([row for row in rows if not row["references"]])
+        self._write_entries([row for row in rows if not row["references"]])
         self._refer([row for row in rows if row["references"]])
 
-    def _entries(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _write_entries(self, rows: Sequence[Mapping[str, Any]]) -> None:
         ordered = sorted(rows, key=lambda row: len(DN.parse(row["dn"])))
         items = [
             Item(
@@ -323,7 +323,7 @@ class _AtLast:
     def _refer(self, rows: Sequence[Mapping[str, Any]]) -> None:
         items = []
         for number, row in enumerate(rows):
-            values, lost = self._resolved(row)
+            values, lost = self._resolve_references(row)
             if lost:
                 text = f"it is there, but what it refers to is not: {', '.join(lost)}"
                 rejected = SettledRow(row["row"], Effect.REJECTED, row["dn"], row["guid"], text)
@@ -345,7 +345,7 @@ class _AtLast:
                 settled = SettledRow.of(outcome, row["row"], row["guid"])
                 self._outcomes.add(replace(settled, effect=Effect.REJECTED, text=text))
 
-    def _resolved(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
+    def _resolve_references(self, row: Mapping[str, Any]) -> tuple[dict[str, tuple[bytes, ...]], list[str]]:
         """Return the references of an object in stored form.
 
         The GUIDs that do not exist are returned, too.

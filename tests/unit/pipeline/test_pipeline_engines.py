@@ -95,7 +95,7 @@ def spark_module(monkeypatch) -> SimpleNamespace:
         raise ChosenError
 
     module = SimpleNamespace(check=lambda: None, runner=start)
-    monkeypatch.setattr(engines, "_spark_engine", lambda: module)
+    monkeypatch.setattr(engines, "_import_spark_engine", lambda: module)
     return module
 
 

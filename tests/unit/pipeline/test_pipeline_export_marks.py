@@ -9,7 +9,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import locked
 from mqdssm.pipeline.export.file_writer import RowBatch, without
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
-from mqdssm.pipeline.export.reconcile import _merged, differences
+from mqdssm.pipeline.export.reconcile import _merge_changes, differences
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.manifest import ChangedObject, ChangeKind
 
@@ -124,7 +124,7 @@ def test_of_two_objects_of_one_guid_only_the_one_in_a_finished_file_is_there() -
 def test_what_happened_in_the_end(earlier: ChangeKind | None, now: ChangeKind, what: ChangeKind) -> None:
     before = earlier and ChangedObject(type="queue", dn="a", guid=None, what=earlier)
     after = ChangedObject(type="queue", dn="b", guid=None, what=now)
-    assert _merged(before, after) == ChangedObject(type="queue", dn="b", guid=None, what=what)
+    assert _merge_changes(before, after) == ChangedObject(type="queue", dn="b", guid=None, what=what)
 
 
 def test_a_type_that_tells_no_names() -> None:

@@ -87,4 +87,4 @@ def test_memory_is_bounded(monkeypatch) -> None:
         monkeypatch.setattr(
             session.os, "sysconf", lambda name, n=mebibytes: 4096 if name == "SC_PAGE_SIZE" else n * 256
         )
-        assert session._driver_memory() == expected
+        assert session._choose_driver_memory() == expected

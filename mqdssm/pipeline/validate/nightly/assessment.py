@@ -107,12 +107,12 @@ def read_suppressions(tables: Any, rules: Iterable[str]) -> tuple[Suppression, .
         raise ValueError("suppress is no list of tables: write [[suppress]]")  # noqa: TRY004  one kind of error
     rule_ids = tuple(rules)
     return tuple(
-        _suppression(table, f"suppression number {number}", rule_ids)
+        _parse_suppression(table, f"suppression number {number}", rule_ids)
         for number, table in enumerate(tables, 1)
     )
 
 
-def _suppression(table: Any, where: str, rules: Sequence[str]) -> Suppression:
+def _parse_suppression(table: Any, where: str, rules: Sequence[str]) -> Suppression:
     if not isinstance(table, dict):
         raise ValueError(f"{where} is no table")  # noqa: TRY004  one kind of error
     if unknown := set(table) - {*_REQUIRED, *_CHOICES}:
@@ -135,11 +135,15 @@ def _suppression(table: Any, where: str, rules: Sequence[str]) -> Suppression:
     if rule and not fnmatch.filter([*rules, EXPIRED_RULE], rule):
         raise ValueError(f"{where}: no rule is called {rule!r}; 'mqdssm validate --list-rules' lists them")
     return Suppression(
-        rule, _object(table.get("object", ""), where), table.get("pattern", ""), table["reason"], until
+        rule,
+        _normalize_object(table.get("object", ""), where),
+        table.get("pattern", ""),
+        table["reason"],
+        until,
     )
 
 
-def _object(text: str, where: str) -> str:
+def _normalize_object(text: str, where: str) -> str:
     """Return a GUID or a DN in normal form."""
     if not text:
         return ""

@@ -134,7 +134,7 @@ class Baseline:
             ConfigError: it cannot be written, or `load` could not read it.
         """
         head = {"mqdssm-baseline": VERSION, "made": self.created.isoformat() if self.created else None}
-        lines = (_line(self.findings[key]) for key in sorted(self.findings))
+        lines = (_format_line(self.findings[key]) for key in sorted(self.findings))
         try:
             write_atomically(path, chain((json.dumps(head) + "\n",), lines))
         except ValueError as error:
@@ -163,11 +163,11 @@ class Baseline:
         number = 1
         try:
             with path.open("rb") as file:
-                created = _parse_created(_json(file))
+                created = _parse_created(_read_line(file))
                 findings: dict[FindingKey, KnownFinding] = {}
                 while file.peek(1):
                     number += 1
-                    finding = _parse_finding(_json(file))
+                    finding = _parse_finding(_read_line(file))
                     findings[finding.key] = finding
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
@@ -181,7 +181,7 @@ class Baseline:
 NOTHING_KNOWN: Final = Baseline(None, {})
 
 
-def _line(finding: KnownFinding) -> str:
+def _format_line(finding: KnownFinding) -> str:
     """Return a finding's line.
 
     Raises:
@@ -194,7 +194,7 @@ def _line(finding: KnownFinding) -> str:
     return line
 
 
-def _json(file: BinaryIO) -> Any:
+def _read_line(file: BinaryIO) -> Any:
     """Read a line."""
     line = file.readline(LINE_BYTES_MAX + 1)
     _check_length(line)

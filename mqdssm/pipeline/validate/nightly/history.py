@@ -237,24 +237,30 @@ def metrics_of(run: HistoryLine, counts: StateCounts) -> Iterator[str]:
     objects = (({"type": name}, float(count)) for name, count in sorted(run.objects.items()))
     no_labels: Mapping[str, str] = {}
     ended = run.started.timestamp() + run.seconds
-    yield from _family("findings", "Number of findings of a rule.", findings)
-    yield from _family("objects", "Number of objects that were validated.", objects)
-    yield from _family("appeared", "Findings that the run before had not.", [(no_labels, run.appeared)])
-    yield from _family("mended", "Findings of the run before that are gone.", [(no_labels, run.mended)])
-    yield from _family("failed", "1 if the findings exceed a threshold.", [(no_labels, int(run.has_failed))])
-    yield from _family("duration_seconds", "Length of the run.", [(no_labels, run.seconds)])
-    yield from _family("end_timestamp_seconds", "End of the run, Unix time.", [(no_labels, ended)])
-    yield from _family("info", "Version of mqdssm.", [({"version": run.version}, 1)])
+    yield from _format_family("findings", "Number of findings of a rule.", findings)
+    yield from _format_family("objects", "Number of objects that were validated.", objects)
+    yield from _format_family(
+        "appeared", "Findings that the run before had not.", [(no_labels, run.appeared)]
+    )
+    yield from _format_family(
+        "mended", "Findings of the run before that are gone.", [(no_labels, run.mended)]
+    )
+    yield from _format_family(
+        "failed", "1 if the findings exceed a threshold.", [(no_labels, int(run.has_failed))]
+    )
+    yield from _format_family("duration_seconds", "Length of the run.", [(no_labels, run.seconds)])
+    yield from _format_family("end_timestamp_seconds", "End of the run, Unix time.", [(no_labels, ended)])
+    yield from _format_family("info", "Version of mqdssm.", [({"version": run.version}, 1)])
     yield "# EOF\n"
 
 
-def _family(name: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
+def _format_family(name: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
     yield f"# HELP {PREFIX}_{name} {text}\n"
     yield f"# TYPE {PREFIX}_{name} gauge\n"
     for labels, value in samples:
-        inside = ",".join(f'{label}="{_escaped(content)}"' for label, content in labels.items())
+        inside = ",".join(f'{label}="{_escape_label(content)}"' for label, content in labels.items())
         yield f"{PREFIX}_{name}{f'{{{inside}}}' if inside else ''} {value:.15g}\n"
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -191,12 +191,12 @@ class NightlyRun:
         changes = NO_CHANGES
         lines: tuple[HistoryLine, ...] = ()
         if self.files.history is None:
-            line = line_of(_summary_document(summary), counts, changes, has_failed=bool(exceeded))
+            line = line_of(_make_summary_document(summary), counts, changes, has_failed=bool(exceeded))
         else:
             history = History(self.files.history)
             now = Baseline.of(findings, summary.started)
             changes = history.compare(now)
-            line = line_of(_summary_document(summary), counts, changes, has_failed=bool(exceeded))
+            line = line_of(_make_summary_document(summary), counts, changes, has_failed=bool(exceeded))
             history.add(line, now)
             lines = history.lines()
         if self.files.metrics is not None:
@@ -204,7 +204,7 @@ class NightlyRun:
         return RunOutcome(judge, counts, exceeded, changes, lines, self.is_plain)
 
 
-def _summary_document(summary: "ValidationSummary") -> dict[str, Any]:
+def _make_summary_document(summary: "ValidationSummary") -> dict[str, Any]:
     return {
         "started": summary.started,
         "seconds": (summary.ended - summary.started).total_seconds(),

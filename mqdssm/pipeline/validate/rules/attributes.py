@@ -104,7 +104,7 @@ def rules() -> Iterator[Rule]:
 def _rules_of(name: str, row: Row) -> Iterator[Rule]:
     required = row.missing in {Missing.ERROR, Missing.ERROR_IF_ASKED}
     if required and row.adm not in _REQUIRED_ELSEWHERE and row.computed not in _FROM_DN:
-        yield _wrong(
+        yield _make_rule(
             name,
             row,
             "required",
@@ -113,33 +113,33 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
             condition=f"{row.adm} is null",
         )
     if row.kind is Kind.INTEGER:
-        yield _range(name, row)
+        yield _limit_range(name, row)
     elif row.kind is Kind.ENUMERATION:
-        yield _enumeration(name, row)
+        yield _limit_choices(name, row)
     elif row.kind is Kind.TEXT and row.computed is None:
-        yield from _length(name, row)
+        yield from _limit_length(name, row)
     elif row.syntax is OCTETS16:
-        yield _digest(name, row)
+        yield _require_digest_size(name, row)
     elif row.kind is Kind.BYTES and row.computed is None and row.syntax is not DESCRIPTOR:
         # security-parses finds descriptors that are too long for Active Directory's schema
-        yield from _octets(name, row)
+        yield from _limit_octets(name, row)
     if row.adm in _DECODED_ONLY and row.kind is not Kind.ENUMERATION:
         yield Undecodable(
             id=IDS[name, row.adm],
             severity="warning" if row.adm == "ForeignSite" else "error",  # as for the whole rule
             types=(name,),
             attribute=row.adm,
-            section=_section(name, row),
+            section=_cite_section(name, row),
             requirement=f"{row.adm} holds a value that the specification knows",
         )
 
 
-def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, condition: str) -> Wrong:
+def _make_rule(name: str, row: Row, suffix: str, *, requirement: str, message: str, condition: str) -> Wrong:
     return Wrong(
         id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
         types=(name,),
         attribute=row.adm,
-        section=_section(name, row),
+        section=_cite_section(name, row),
         requirement=requirement,
         message=message,
         condition=condition,
@@ -147,14 +147,14 @@ def _wrong(name: str, row: Row, suffix: str, *, requirement: str, message: str, 
     )
 
 
-def _section(name: str, row: Row) -> str:
+def _cite_section(name: str, row: Row) -> str:
     return f"{section_of(name)}, [MS-MQDSSM] {row.sections[0]}"
 
 
-def _range(name: str, row: Row) -> Wrong:
+def _limit_range(name: str, row: Row) -> Wrong:
     low, high = LIMITS.get((name, row.adm), (0, UNSIGNED_MAX))
     unset = f"{row.adm} is null or " if row.missing is Missing.ERROR else ""
-    return _wrong(
+    return _make_rule(
         name,
         row,
         "range",
@@ -164,9 +164,9 @@ def _range(name: str, row: Row) -> Wrong:
     )
 
 
-def _enumeration(name: str, row: Row) -> Wrong:
+def _limit_choices(name: str, row: Row) -> Wrong:
     names = list(dict.fromkeys(map(spec_name, _ENUMERATIONS[row.adm])))
-    return _wrong(
+    return _make_rule(
         name,
         row,
         "value",
@@ -176,14 +176,14 @@ def _enumeration(name: str, row: Row) -> Wrong:
     )
 
 
-def _length(name: str, row: Row) -> Iterator[Rule]:
+def _limit_length(name: str, row: Row) -> Iterator[Rule]:
     """Limit a text in UTF-16 code units, as Active Directory does.
 
     A character has one or two.
     """
     upper = schema.attribute(row.ldap[0]).upper if row.ldap else None
     if upper is not None:
-        yield _wrong(
+        yield _make_rule(
             name,
             row,
             "length",
@@ -195,8 +195,8 @@ def _length(name: str, row: Row) -> Iterator[Rule]:
         )
 
 
-def _digest(name: str, row: Row) -> Rule:
-    return _wrong(
+def _require_digest_size(name: str, row: Row) -> Rule:
+    return _make_rule(
         name,
         row,
         "form",
@@ -206,10 +206,10 @@ def _digest(name: str, row: Row) -> Rule:
     )
 
 
-def _octets(name: str, row: Row) -> Iterator[Rule]:
+def _limit_octets(name: str, row: Row) -> Iterator[Rule]:
     upper = schema.attribute(row.ldap[0]).upper
     if upper is not None:
-        yield _wrong(
+        yield _make_rule(
             name,
             row,
             "length",

@@ -48,12 +48,12 @@ def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
         entry["types"] += [name for name in rule.types if name not in entry["types"]]
         entry["attributes"] += [rule.attribute] if rule.attribute not in entry["attributes"] else []
         entry["conditions"] += [
-            condition for condition in _conditions(rule) if condition not in entry["conditions"]
+            condition for condition in _describe_conditions(rule) if condition not in entry["conditions"]
         ]
     return list(merged.values())
 
 
-def _conditions(rule: Rule) -> Iterator[str]:
+def _describe_conditions(rule: Rule) -> Iterator[str]:
     if isinstance(rule, Wrong):
         yield rule.condition
     elif isinstance(rule, Unequal):
@@ -84,8 +84,8 @@ def page(rules: Sequence[Rule]) -> str:
     ]
     listed = entries(rules)
     lines += [
-        f"| `{item['id']}` | {item['severity']} | {item['form']} | {types_of(item)} | {_cell(item['what'])} "
-        f"| {_cell(item['section'])} |"
+        f"| `{item['id']}` | {item['severity']} | {item['form']} | {types_of(item)} "
+        f"| {_escape_cell(item['what'])} | {_escape_cell(item['section'])} |"
         for item in listed
     ]
     lines += ["", "## Conditions", ""]
@@ -95,5 +95,5 @@ def page(rules: Sequence[Rule]) -> str:
     return "\n".join(lines).replace(_HEAD + "\n", _HEAD).rstrip("\n") + "\n"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")

@@ -132,7 +132,7 @@ def _is_canonical(aces: Sequence[Ace]) -> bool:
 def _find_excessive_rights(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
     kind = kind_of(name)
     receives = _RECEIVES.get(name, 0)
-    fully_granted = dict(_full_control(aces, kind))
+    fully_granted = dict(_find_full_control(aces, kind))
     for words in fully_granted.values():
         yield "everyone-full-control", words
     for sid, who in UNKNOWN_PEOPLE.items():
@@ -153,7 +153,7 @@ def _find_excessive_rights(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
             yield "everyone-receives", f"{who} ({sid}) may receive or peek messages: {mask & receives:#x}"
 
 
-def _full_control(aces: Sequence[Ace], kind: AccessKind) -> Iterator[tuple[Sid, str]]:
+def _find_full_control(aces: Sequence[Ace], kind: AccessKind) -> Iterator[tuple[Sid, str]]:
     """Yield groups of many whose members may do everything, with words to report.
 
     A member has the rights of the group and of the groups above. Where a group above has all rights already,
@@ -244,13 +244,15 @@ def stored_descriptor(case: Case) -> Iterator[Verdict]:
         yield "security-masks-untranslated", f"masks of MSMQ stand in the directory as they are: {examples}"
     aces = descriptor.dacl.aces if descriptor.dacl is not None else ()
     if any(ace.inherited for ace in aces):
-        own = dict(_full_control(_translated((ace for ace in aces if not ace.inherited), kind), kind))
-        for sid, words in _full_control(_translated(aces, kind), kind):
+        own = dict(
+            _find_full_control(_translate_aces((ace for ace in aces if not ace.inherited), kind), kind)
+        )
+        for sid, words in _find_full_control(_translate_aces(aces, kind), kind):
             if sid not in own:
                 yield "everyone-inherits-control", f"{words}, by entries that are inherited"
 
 
-def _translated(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+def _translate_aces(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     """Translate those entries of Active Directory that decide about an object.
 
     The type of objects that inherit an entry does not matter for the object itself.
@@ -272,10 +274,10 @@ def certificates(case: Case) -> Iterator[Verdict]:
         yield "certificate-parses", f"Certificates is no list of certificates: {error}"
         return
     for number, cert in enumerate(certs, 1):
-        yield from _certificate(number, cert, case.now)
+        yield from _examine_certificate(number, cert, case.now)
 
 
-def _certificate(number: int, cert: UserSignCert, now: datetime) -> Iterator[Verdict]:
+def _examine_certificate(number: int, cert: UserSignCert, now: datetime) -> Iterator[Verdict]:
     called = f"certificate {number} ({cert.digest.hex()})"
     try:
         x509 = cert.certificate()
@@ -335,7 +337,10 @@ def queue_name(case: Case) -> Iterator[Verdict]:
         yield "queue-name-hash", f"FullPath is no DN: {error}"
         return
     name = name_of(cn, extension)
-    if any(rdn.cn.lower() == cn.lower() and _same(rdn.extension, extension) for rdn in rdn_candidates(name)):
+    if any(
+        rdn.cn.lower() == cn.lower() and _is_same_text(rdn.extension, extension)
+        for rdn in rdn_candidates(name)
+    ):
         return
     tail = cn[-HASH_DIGITS:]
     expected = " or ".join(rdn.cn[-HASH_DIGITS:] for rdn in rdn_candidates(name) if rdn.extension) or "none"
@@ -345,7 +350,7 @@ def queue_name(case: Case) -> Iterator[Verdict]:
     )
 
 
-def _same(first: str | None, second: str | None) -> bool:
+def _is_same_text(first: str | None, second: str | None) -> bool:
     return (first or "").lower() == (second or "").lower()
 
 

@@ -80,7 +80,7 @@ def checked_sql(text: str) -> str:
         raise ValueError(f"{text!r} is neither a condition nor a value")  # noqa: TRY004  one kind of error
     for call in tree.find_all(exp.Func):  # functions without a parenthesis, as SESSION_USER
         if not any(call.args.values()) and call.sql_name().lower() not in ALLOWED:
-            raise _refusal(call.sql_name())
+            raise _make_refusal(call.sql_name())
     try:
         written = tree.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -91,7 +91,7 @@ def checked_sql(text: str) -> str:
     return written
 
 
-def _tokens(text: str) -> list[Token]:
+def _split_tokens(text: str) -> list[Token]:
     return Dialect.get_or_raise(DIALECT).tokenize(text)
 
 
@@ -100,14 +100,14 @@ def _check_quotes(text: str) -> None:
 
     A doubled quote is a quote for Spark, but the end of a text for sqlglot.
     """
-    for token, following in itertools.pairwise(_tokens(text)):
+    for token, following in itertools.pairwise(_split_tokens(text)):
         are_literals = token.token_type in _LITERALS and following.token_type in _LITERALS
         if are_literals and token.end + 1 == following.start:
             raise ValueError(f"a doubled quote is refused in {text!r}: write \\' for a quote")
 
 
 def _check_calls(written: str) -> None:
-    tokens = _tokens(written)
+    tokens = _split_tokens(written)
     for number, token in enumerate(tokens[1:], start=1):
         if token.token_type is TokenType.L_PAREN:
             before = tokens[number - 1]
@@ -127,9 +127,9 @@ def _check_call(before: Token, *, is_qualified: bool) -> None:
     if before.token_type in {TokenType.R_PAREN, TokenType.R_BRACKET} or is_qualified:
         raise ValueError(f"a call by {before.text!r} is refused: write the name of a function of Spark")
     if is_word and name not in ALLOWED and name not in _BEFORE_PARENTHESIS.split():
-        raise _refusal(before.text)
+        raise _make_refusal(before.text)
 
 
-def _refusal(name: str) -> ValueError:
+def _make_refusal(name: str) -> ValueError:
     hint = suggestion(name.lower(), ALLOWED, otherwise=": docs/validation.md lists them", cutoff=0.8)
     return ValueError(f"{name} is refused: it is none of the functions that rules may call{hint}")

@@ -72,12 +72,12 @@ def sites(tables: "Tables") -> Iterator[GraphFinding]:
     A site is unreachable if no path of links reaches it.
     """
     rows = {row["Identifier"]: row for row in tables["site"].to_pylist()}
-    native, foreign = _members(tables["queue-manager"])
-    links = _ends(tables["routing-link"])
+    native, foreign = _count_members(tables["queue-manager"])
+    links = _list_ends(tables["routing-link"])
     used = {guid for guid in rows if guid in native or guid in foreign} | {
         end for ends in links for end in ends
     }
-    parts = _components([guid for guid in rows if guid in used], links)
+    parts = _find_components([guid for guid in rows if guid in used], links)
     for part in parts[1:]:
         for guid in part:
             words = (
@@ -93,7 +93,7 @@ def sites(tables: "Tables") -> Iterator[GraphFinding]:
     yield from _find_unconnected_sites(rows, tables["queue-manager"])
 
 
-def _members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[Any, int]]:
+def _count_members(managers: "pa.Table") -> tuple[defaultdict[Any, int], defaultdict[Any, int]]:
     """Count for each site the native systems that do not route, and all others."""
     import pyarrow.compute as pc
 
@@ -126,7 +126,7 @@ def _find_unconnected_sites(rows: Mapping[str, Row], managers: "pa.Table") -> It
         yield GraphFinding("site-foreign-consistent", "site", rows[guid], words)
 
 
-def _ends(links: "pa.Table") -> list[tuple[str, str]]:
+def _list_ends(links: "pa.Table") -> list[tuple[str, str]]:
     return [
         (row["Site1Identifier"], row["Site2Identifier"])
         for row in links.to_pylist()
@@ -134,7 +134,7 @@ def _ends(links: "pa.Table") -> list[tuple[str, str]]:
     ]
 
 
-def _components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
+def _find_components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Return the connected parts of an undirected graph, the largest first."""
     near: dict[str, set[str]] = {node: set() for node in nodes}
     for start, other in edges:
@@ -177,7 +177,7 @@ def links(tables: "Tables") -> Iterator[GraphFinding]:
         ends = (row["Site1Identifier"], row["Site2Identifier"])
         if all(ends) and ends[0] != ends[1]:
             pairs[tuple(sorted(ends))].append(row)
-            yield from _gates(row, ends, sites_of, sites)
+            yield from _check_gates(row, ends, sites_of, sites)
     for group in pairs.values():
         if len(group) > 1:
             for row in group:
@@ -199,7 +199,7 @@ def _sites_of(guids: Iterable[str], tables: "Tables") -> dict[str, frozenset[str
     }
 
 
-def _gates(
+def _check_gates(
     row: Row, ends: tuple[str, str], sites_of: Mapping[str, frozenset[str]], sites: frozenset[str]
 ) -> Iterator[GraphFinding]:
     gates = row["SiteGateIdentifierList"] or ()
@@ -229,15 +229,15 @@ class _Place(NamedTuple):
 
 def settings(tables: "Tables") -> Iterator[GraphFinding]:
     """Find missing, superfluous and wrong mSMQSettings objects."""
-    site_of = {_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
-    placed = [(row, _place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
-    servers = _servers(tables["queue-manager"])
+    site_of = {_extract_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
+    placed = [(row, _find_place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
+    servers = _select_servers(tables["queue-manager"])
     owners = _find_known_guids({row["QueueManagerIdentifier"] for row, _ in placed}, tables["queue-manager"])
     existing_places = {place for _, place in placed}
     known_sites = frozenset(site_of.values())
     needed: dict[_Place, Row] = {}
     for server in servers:
-        computer = _name(server["FullPath"], 1)
+        computer = _extract_name(server["FullPath"], 1)
         for site in server["SiteIdentifierList"] or ():
             needed_place = _Place(site, computer)
             needed.setdefault(needed_place, server)
@@ -245,10 +245,10 @@ def settings(tables: "Tables") -> Iterator[GraphFinding]:
                 words = f"there is no mSMQSettings object for site {site}"
                 yield GraphFinding("settings-exist", "queue-manager", server, words)
     for row, place in placed:
-        yield from _settings_object(row, needed.get(place) if place else None, owners)
+        yield from _check_settings_object(row, needed.get(place) if place else None, owners)
 
 
-def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> Iterator[GraphFinding]:
+def _check_settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> Iterator[GraphFinding]:
     owner = row["QueueManagerIdentifier"]
     if owner not in owners:
         words = f"there is no queue manager {owner}" if owner else "mSMQQMID is missing"
@@ -261,13 +261,13 @@ def _settings_object(row: Row, server: Row | None, owners: frozenset[str]) -> It
         wrong = [
             f"{copied.adm} is {row[copied.adm]}, not {expected[copied.adm]}"
             for copied in COPIED
-            if _differs(row, expected, copied.adm)
+            if _is_different(row, expected, copied.adm)
         ]
         if wrong:
             yield GraphFinding("settings-equal", "settings", row, "; ".join(wrong))
 
 
-def _differs(row: Row, server: Row, name: str) -> bool:
+def _is_different(row: Row, server: Row, name: str) -> bool:
     """Return True if two values differ.
 
     An unset flag is False, an unset number 0 (their defaults).
@@ -275,7 +275,7 @@ def _differs(row: Row, server: Row, name: str) -> bool:
     return (row[name] or False) != (server[name] or False)
 
 
-def _servers(managers: "pa.Table") -> list[Row]:
+def _select_servers(managers: "pa.Table") -> list[Row]:
     import pyarrow.compute as pc
 
     roles = [
@@ -295,16 +295,16 @@ def _find_known_guids(guids: Iterable[str | None], managers: "pa.Table") -> froz
     return frozenset(column.filter(pc.is_in(column, value_set=value_set)).to_pylist())
 
 
-def _place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
+def _find_place(dn: str | None, site_of: Mapping[str, str]) -> _Place | None:
     """Return the place of a settings object, from its DN ([MS-MQDSSM] 2.2.1).
 
     The DN is CN=MSMQ Settings,CN=<computer>,CN=Servers,CN=<site>,...
     """
-    site = site_of.get(_name(dn, 3))
-    return _Place(site, _name(dn, 1)) if site else None
+    site = site_of.get(_extract_name(dn, 3))
+    return _Place(site, _extract_name(dn, 1)) if site else None
 
 
-def _name(dn: str | None, above: int) -> str:
+def _extract_name(dn: str | None, above: int) -> str:
     """Return a name in a DN in lower case; empty if there is none.
 
     With 0 it is the object's own name.
@@ -346,10 +346,10 @@ def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
     sites_of = _sites_of(named, tables)
     for batch in served.to_batches(BATCH_ROWS):
         for row in batch.to_pylist():
-            yield from _routes(row, sites_of)
+            yield from _check_routes(row, sites_of)
 
 
-def _routes(row: Row, sites_of: Mapping[str, frozenset[str]]) -> Iterator[GraphFinding]:
+def _check_routes(row: Row, sites_of: Mapping[str, frozenset[str]]) -> Iterator[GraphFinding]:
     """Find the routing servers of one queue manager that are in none of its sites."""
     own_sites = frozenset(row["SiteIdentifierList"] or ())
     if not own_sites:

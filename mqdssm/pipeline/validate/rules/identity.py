@@ -8,7 +8,7 @@ from mqdssm.pipeline.validate.rules.rule import ALL, PLACED, Repeated, Rule, Und
 _NULL: Final = "00000000-0000-0000-0000-000000000000"
 
 
-def _tagged(tag: str) -> str:
+def _make_tag_condition(tag: str) -> str:
     r"""Return a condition for a mark behind a line feed in the object's name.
 
     A mark in a name above the object's own does not count.
@@ -18,7 +18,7 @@ def _tagged(tag: str) -> str:
     return " or ".join(f"contains(FullPath, {mark}) and not contains({PARENT}, {mark})" for mark in marks)
 
 
-def _name(kind: str, attribute: str, section: str) -> Wrong:
+def _require_name(kind: str, attribute: str, section: str) -> Wrong:
     return Wrong(
         id="name-required",
         types=(kind,),
@@ -51,9 +51,9 @@ RULES: Final[tuple[Rule, ...]] = (
         condition=f"Identifier is null or Identifier = '{_NULL}' or length(Identifier) <> 36",
         decodes=True,
     ),
-    _name("site", "Name", "[MS-MQDMPR] 3.1.1.7"),
-    _name("queue-manager", "ComputerName", "[MS-MQDMPR] 3.1.1.1"),
-    _name("computer", "Name", "[MS-MQDSSM] 2.2.1"),
+    _require_name("site", "Name", "[MS-MQDMPR] 3.1.1.7"),
+    _require_name("queue-manager", "ComputerName", "[MS-MQDMPR] 3.1.1.1"),
+    _require_name("computer", "Name", "[MS-MQDSSM] 2.2.1"),
     Wrong(
         id="tombstone-name",
         types=PLACED,
@@ -61,7 +61,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-ADTS] 3.1.1.5.5",
         requirement="no object is the remains of a deleted one",
         message="{FullPath} is the name of a deleted object",
-        condition=_tagged("DEL"),
+        condition=_make_tag_condition("DEL"),
     ),
     Wrong(
         id="conflict-name",
@@ -71,7 +71,7 @@ RULES: Final[tuple[Rule, ...]] = (
         section="[MS-MQDSSM] 2.2.1",
         requirement="no object was renamed because another one of its name was made at the same time",
         message="{FullPath} was renamed by the server: another object of that name was made elsewhere",
-        condition=_tagged("CNF"),
+        condition=_make_tag_condition("CNF"),
     ),
     Undecodable(
         id="reference-dangling",

@@ -70,7 +70,7 @@ def _end(number: int) -> tuple[Rule, Rule]:
     return missing, unset
 
 
-def _link(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
+def _make_link_rule(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
@@ -83,7 +83,7 @@ def _link(name: str, severity: Severity, attribute: str, description: str) -> Gr
     )
 
 
-def _settings(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
+def _make_settings_rule(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
@@ -96,7 +96,7 @@ def _settings(name: str, severity: Severity, attribute: str, description: str) -
     )
 
 
-def _site(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
+def _make_site_rule(name: str, severity: Severity, attribute: str, description: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity=severity,
@@ -139,8 +139,10 @@ RULES: Final[tuple[Rule, ...]] = (
         message="{count} sites are called {value}",
         key="lower(Name)",
     ),
-    _site("site-unreachable", "warning", "FullPath", "a way of routing links leads to every site in use"),
-    _site(
+    _make_site_rule(
+        "site-unreachable", "warning", "FullPath", "a way of routing links leads to every site in use"
+    ),
+    _make_site_rule(
         "site-foreign-consistent",
         "warning",
         "ForeignSite",
@@ -179,25 +181,29 @@ RULES: Final[tuple[Rule, ...]] = (
         target="queue-manager",
         condition="not other.RoutingServer",
     ),
-    _link("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),
-    _link("link-gate-site", "error", "SiteGateIdentifierList", "a gate is in one of the sites that it joins"),
-    _link("link-one-way", "warning", "SiteGateIdentifierList", "a link with gates has them on both sides"),
-    _settings(
+    _make_link_rule("link-duplicate", "warning", "Site1Identifier", "two sites are joined by one link"),
+    _make_link_rule(
+        "link-gate-site", "error", "SiteGateIdentifierList", "a gate is in one of the sites that it joins"
+    ),
+    _make_link_rule(
+        "link-one-way", "warning", "SiteGateIdentifierList", "a link with gates has them on both sides"
+    ),
+    _make_settings_rule(
         "settings-exist",
         "error",
         "SiteIdentifierList",
         "a server has an mSMQSettings object in each of its sites",
     ),
-    _settings(
+    _make_settings_rule(
         "settings-superfluous", "warning", "FullPath", "no mSMQSettings object is there that nobody needs"
     ),
-    _settings(
+    _make_settings_rule(
         "settings-equal",
         "error",
         "QueueManagerIdentifier",
         "an mSMQSettings object repeats its queue manager",
     ),
-    _settings(
+    _make_settings_rule(
         "settings-queue-manager-exists",
         "error",
         "QueueManagerIdentifier",

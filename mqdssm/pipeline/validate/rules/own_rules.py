@@ -69,10 +69,12 @@ def load(path: Path, rules: Sequence[Rule]) -> RuleFile:
     try:
         _check_names(content, _TABLES, "the file")
         rule_ids = tuple(dict.fromkeys(rule.id for rule in rules))
-        off = _off(content.get("off", {}), rule_ids)
-        adjusted_rules = _severities(rules, content.get("severity", {}), rule_ids)
-        own_rules = tuple(_rule(table, number) for number, table in enumerate(_list(content, "rule"), 1))
-        _unique([*rule_ids, *(rule.id for rule in own_rules)])
+        off = _parse_off(content.get("off", {}), rule_ids)
+        adjusted_rules = _change_severities(rules, content.get("severity", {}), rule_ids)
+        own_rules = tuple(
+            _parse_rule(table, number) for number, table in enumerate(_list(content, "rule"), 1)
+        )
+        _check_unique([*rule_ids, *(rule.id for rule in own_rules)])
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
     return RuleFile(tuple(rule for rule in adjusted_rules if rule.id not in off), own_rules, off)
@@ -115,7 +117,7 @@ def _suggest_name(name: str, choices: Iterable[str]) -> str:
     return suggestion(name, names, otherwise=listed if len(names) > SHOWN_MAX else None)
 
 
-def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
+def _change_severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
     _check_names(table, rule_ids, "[severity]")
     for name, severity in table.items():
         if severity not in SEVERITIES:
@@ -123,7 +125,7 @@ def _severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> t
     return tuple(replace(rule, severity=table[rule.id]) if rule.id in table else rule for rule in rules)
 
 
-def _off(table: Any, rule_ids: Sequence[str]) -> tuple[str, ...]:
+def _parse_off(table: Any, rule_ids: Sequence[str]) -> tuple[str, ...]:
     _check_names(table, ("rules",), "[off]")
     off = table.get("rules", [])
     if not isinstance(off, list):
@@ -134,13 +136,13 @@ def _off(table: Any, rule_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(off))
 
 
-def _unique(ids: Sequence[str]) -> None:
+def _check_unique(ids: Sequence[str]) -> None:
     for name in ids:
         if ids.count(name) > 1:
             raise ValueError(f"rule {name}: there is one of this id already")
 
 
-def _rule(table: Any, number: int) -> Rule:
+def _parse_rule(table: Any, number: int) -> Rule:
     called = table.get("id") if isinstance(table, dict) else None
     where = f"rule {called}" if isinstance(called, str) and called else f"rule number {number}"
     _check_names(table, (*_REQUIRED, *_OPTIONAL), where)
@@ -157,7 +159,7 @@ def _rule(table: Any, number: int) -> Rule:
     if table["severity"] not in SEVERITIES:
         raise ValueError(f"{where}: severity {table['severity']!r} is none of {', '.join(SEVERITIES)}")
     try:
-        condition, message = checked_sql(table["condition"]), _checked_message(table["message"])
+        condition, message = checked_sql(table["condition"]), _check_message(table["message"])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     used = columns_in(condition) | columns_of_template(message)
@@ -175,7 +177,7 @@ def _rule(table: Any, number: int) -> Rule:
     )
 
 
-def _checked_message(text: str) -> str:
+def _check_message(text: str) -> str:
     """Return a message with its expressions checked and written again for Spark."""
     parts = (f"{{{checked_sql(part.text)}}}" if part.is_expression else part.text for part in template(text))
     return "".join(parts)

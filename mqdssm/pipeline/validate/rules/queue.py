@@ -144,7 +144,7 @@ _COMPUTERS: Final = {
 }
 
 
-def _server(direction: str) -> tuple[Rule, Rule]:
+def _make_server_rules(direction: str) -> tuple[Rule, Rule]:
     attribute = f"{direction}RoutingServerIdentifierList"
     exists = MissingReference(
         id=f"queue-manager-{direction.lower()}-servers-exist",
@@ -171,7 +171,7 @@ def _server(direction: str) -> tuple[Rule, Rule]:
     return exists, routes
 
 
-def _key_list(attribute: str, section: str) -> Judged:
+def _make_key_list_rule(attribute: str, section: str) -> Judged:
     return Judged(
         id="queue-manager-public-key-form",
         types=_QUEUE_MANAGER,
@@ -185,7 +185,7 @@ def _key_list(attribute: str, section: str) -> Judged:
     )
 
 
-def _duplicate(key: str, **more: str) -> Repeated:
+def _make_duplicate_rule(key: str, **more: str) -> Repeated:
     return Repeated(
         id="queue-manager-duplicate",
         types=_QUEUE_MANAGER,
@@ -198,7 +198,7 @@ def _duplicate(key: str, **more: str) -> Repeated:
     )
 
 
-def _cloned(key: str) -> Repeated:
+def _make_cloned_rule(key: str) -> Repeated:
     return Repeated(
         id="queue-manager-cloned",
         types=_QUEUE_MANAGER,
@@ -210,7 +210,7 @@ def _cloned(key: str) -> Repeated:
     )
 
 
-def _computer(name: str, attribute: str, section: str, ldap: str) -> GraphRule:
+def _make_computer_rule(name: str, attribute: str, section: str, ldap: str) -> GraphRule:
     return GraphRule(
         id=name,
         severity="warning",
@@ -223,7 +223,7 @@ def _computer(name: str, attribute: str, section: str, ldap: str) -> GraphRule:
     )
 
 
-def _shared(name: str, attribute: str, key: str, description: str) -> Repeated:
+def _make_shared_rule(name: str, attribute: str, key: str, description: str) -> Repeated:
     return Repeated(
         id=name,
         types=_COMPUTER,
@@ -268,12 +268,12 @@ QUEUE_MANAGER_RULES: Final[tuple[Rule, ...]] = (
         target="computer",
         key="lower(FullPath)",
     ),
-    _duplicate(f"lower({PARENT})"),
-    _duplicate("lower(ComputerName)", instead_of="FullPath"),
-    _cloned("Identifier"),
-    _cloned(ORIGINAL),
-    *_server("Out"),
-    *_server("In"),
+    _make_duplicate_rule(f"lower({PARENT})"),
+    _make_duplicate_rule("lower(ComputerName)", instead_of="FullPath"),
+    _make_cloned_rule("Identifier"),
+    _make_cloned_rule(ORIGINAL),
+    *_make_server_rules("Out"),
+    *_make_server_rules("In"),
     Wrong(
         id="queue-manager-roles",
         types=_QUEUE_MANAGER,
@@ -308,14 +308,14 @@ QUEUE_MANAGER_RULES: Final[tuple[Rule, ...]] = (
         drawing="routing-servers",
         reads={"queue-manager": ("Identifier", "SiteIdentifierList", *ROUTING_LISTS)},
     ),
-    _key_list("PublicEncryptionKeyList", "[MS-MQMQ] 2.2.2"),
-    _key_list("PublicSigningKeyList", "[MS-MQMQ] 2.2.21"),
-    _computer("computer-dns-name", "DnsHostName", "3.1.6.11.1", "dNSHostName"),
-    _computer(
+    _make_key_list_rule("PublicEncryptionKeyList", "[MS-MQMQ] 2.2.2"),
+    _make_key_list_rule("PublicSigningKeyList", "[MS-MQMQ] 2.2.21"),
+    _make_computer_rule("computer-dns-name", "DnsHostName", "3.1.6.11.1", "dNSHostName"),
+    _make_computer_rule(
         "computer-service-principal-names", "ServicePrincipalNames", "3.1.6.11.1.6", "servicePrincipalName"
     ),
-    _shared("computer-sid-unique", "Sid", "Sid", "a security identifier belongs to one computer"),
-    _shared(
+    _make_shared_rule("computer-sid-unique", "Sid", "Sid", "a security identifier belongs to one computer"),
+    _make_shared_rule(
         "computer-dns-name-unique", "DnsHostName", "lower(DnsHostName)", "a DNS name belongs to one computer"
     ),
 )

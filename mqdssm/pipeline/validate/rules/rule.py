@@ -49,7 +49,7 @@ FRAMES: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
 """Columns that a rule may use, by the type's name on the command line; without raw entries."""
 
 
-def _having(column: str) -> tuple[str, ...]:
+def _list_types_with(column: str) -> tuple[str, ...]:
     return tuple(
         name for name, frame in FRAMES.items() if any(frame_column.name == column for frame_column in frame)
     )
@@ -57,9 +57,9 @@ def _having(column: str) -> tuple[str, ...]:
 
 ALL: Final = tuple(FRAMES)
 """All types of objects."""
-PLACED: Final = _having("FullPath")
+PLACED: Final = _list_types_with("FullPath")
 """Types whose objects have a DN."""
-SECURED: Final = _having("Security")
+SECURED: Final = _list_types_with("Security")
 """Types whose objects have a security descriptor for access checks."""
 
 Severity = Literal["info", "warning", "error"]
@@ -158,13 +158,13 @@ class Rule:
     def applies(self, present: Present) -> Applies:
         """Return the types that the rule can judge, of those in the source."""
         for name, columns in self.others().items():
-            missing = _missing(name, columns, present)
+            missing = _describe_missing(name, columns, present)
             if missing:
                 return Applies((), missing)
         type_names: list[str] = []
         reasons: list[str] = []
         for name in self.types:
-            missing = _missing(name, self.columns(), present)
+            missing = _describe_missing(name, self.columns(), present)
             if not missing and self.instead_of in present[name]:
                 continue  # the first choice is applied
             if missing:
@@ -174,7 +174,7 @@ class Rule:
         return Applies(tuple(type_names), "; ".join(reasons))
 
 
-def _missing(name: str, columns: frozenset[str], present: Present) -> str:
+def _describe_missing(name: str, columns: frozenset[str], present: Present) -> str:
     if name not in present:
         return f"type {name} is not in the source"
     absent = sorted(columns - present[name])

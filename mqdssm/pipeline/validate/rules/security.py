@@ -18,7 +18,7 @@ from mqdssm.pipeline.validate.rules.rule import (
 _MASKS: Final = "[MS-MQMQ] 2.2.23, 2.2.24, 2.2.25, 2.2.26"
 
 
-def _descriptor(
+def _make_descriptor_rule(
     name: str, severity: Severity, section: str, description: str, *, decodes: bool = False
 ) -> Judged:
     return Judged(
@@ -45,42 +45,46 @@ RULES: Final[tuple[Rule, ...]] = (
         message="Security is missing: who may use the object is not known",
         condition="Security is null or length(Security) = 0",
     ),
-    _descriptor(
+    _make_descriptor_rule(
         "security-parses", "error", "[MS-DTYP] 2.4.6", "security descriptors can be decoded", decodes=True
     ),
-    _descriptor("security-owner", "warning", "[MS-DTYP] 2.4.6", "a security descriptor has an owner"),
-    _descriptor(
+    _make_descriptor_rule(
+        "security-owner", "warning", "[MS-DTYP] 2.4.6", "a security descriptor has an owner"
+    ),
+    _make_descriptor_rule(
         "security-dacl",
         "error",
         "[MS-DTYP] 2.5.3.2",
         "a security descriptor has a DACL: without one everybody may do everything",
     ),
-    _descriptor(
+    _make_descriptor_rule(
         "security-dacl-order",
         "info",
         "[MS-DTYP] 2.4.5",
         "entries stand in canonical order: own before inherited ones, refusals before grants",
     ),
-    _descriptor("everyone-full-control", "error", _MASKS, "nobody unknown may do everything to an object"),
-    _descriptor(
+    _make_descriptor_rule(
+        "everyone-full-control", "error", _MASKS, "nobody unknown may do everything to an object"
+    ),
+    _make_descriptor_rule(
         "everyone-takes-ownership",
         "error",
         _MASKS,
         "nobody unknown may take an object over: become its owner or change its rights",
     ),
-    _descriptor(
+    _make_descriptor_rule(
         "everyone-changes",
         "error",
         _MASKS,
         "nobody unknown may delete an object or set its properties",
     ),
-    _descriptor(
+    _make_descriptor_rule(
         "everyone-owns",
         "error",
         "[MS-DTYP] 2.4.6",
         "no owner is a group that everybody is in: an owner may change who may do what",
     ),
-    _descriptor(
+    _make_descriptor_rule(
         "everyone-receives",
         "warning",
         "[MS-MQMQ] 2.2.23, 2.2.24",
@@ -115,7 +119,9 @@ _ADM: Final = "[MS-MQDMPR] 3.1.1.15"
 _SID: Final = r"^S-1-(?:0|[1-9][0-9]{0,14}|0x[0-9A-Fa-f]{12})(?:-(?:0|[1-9][0-9]{0,9})){0,15}\z"
 
 
-def _certificate(name: str, severity: Severity, description: str, *, decodes: bool = False) -> Judged:
+def _make_certificate_rule(
+    name: str, severity: Severity, description: str, *, decodes: bool = False
+) -> Judged:
     return Judged(
         id=name,
         severity=severity,
@@ -172,7 +178,7 @@ USER_RULES: Final[tuple[Rule, ...]] = (
         looks_at=("Certificates", "CertificateDigestList"),
         where="length(Certificates) > 0 or size(CertificateDigestList) > 0",
     ),
-    _certificate("certificate-parses", "error", "certificates can be decoded", decodes=True),
-    _certificate("certificate-expired", "warning", "no certificate has expired"),
-    _certificate("certificate-not-yet-valid", "info", "every certificate is valid already"),
+    _make_certificate_rule("certificate-parses", "error", "certificates can be decoded", decodes=True),
+    _make_certificate_rule("certificate-expired", "warning", "no certificate has expired"),
+    _make_certificate_rule("certificate-not-yet-valid", "info", "every certificate is valid already"),
 )

@@ -126,14 +126,14 @@ def parsed(text: str) -> Parsed:
     """
     entry = _read_trees().get(text)
     if entry is not None:
-        return Parsed(frozenset(entry[0]), _tuples(entry[1]))
+        return Parsed(frozenset(entry[0]), _to_tuples(entry[1]))
     return parsed_anew(text)
 
 
 def parsed_anew(text: str) -> Parsed:
     """Parse an expression with sqlglot, even if its tree is kept."""
     expression = parse(text)
-    return Parsed(frozenset(_columns(expression)), _tree(expression))
+    return Parsed(frozenset(_list_columns(expression)), _tree(expression))
 
 
 @lru_cache(maxsize=1)
@@ -142,11 +142,11 @@ def _read_trees() -> Mapping[str, Any]:
     return trees
 
 
-def _tuples(items: list[Any]) -> Tree:
-    return tuple(_tuples(item) if isinstance(item, list) else item for item in items)
+def _to_tuples(items: list[Any]) -> Tree:
+    return tuple(_to_tuples(item) if isinstance(item, list) else item for item in items)
 
 
-def _columns(expression: "Expression") -> Iterator[str]:
+def _list_columns(expression: "Expression") -> Iterator[str]:
     from sqlglot import expressions as exp
 
     bound = {
@@ -190,7 +190,7 @@ def _tree(node: Any) -> Tree:
     A node with parts that its maker does not read is `unknown`.
     """
     kind = type(node).__name__
-    maker = _makers().get(kind)
+    maker = _list_makers().get(kind)
     parts = {
         name for name, part in node.args.items() if part is not None and part is not False and part != []
     }
@@ -201,7 +201,7 @@ def _tree(node: Any) -> Tree:
     return ("not", tree) if "negate" in parts else tree
 
 
-def _text(node: Any) -> str | None:
+def _as_text(node: Any) -> str | None:
     """Return the text of a literal; None for another expression."""
     name = type(node).__name__
     return str(node.this) if name == "RawString" or (name == "Literal" and node.is_string) else None
@@ -243,14 +243,14 @@ def _with_text(kind: str) -> Callable[[Any], Tree | None]:
     """Return a function for expressions whose second part is a literal text."""
 
     def make(node: Any) -> Tree | None:
-        pattern = _text(node.expression)
+        pattern = _as_text(node.expression)
         return None if pattern is None else (kind, _tree(node.this), pattern)
 
     return make
 
 
 def _regexp_replace(node: Any) -> Tree | None:
-    pattern, replacement = _text(node.expression), _text(node.args["replacement"])
+    pattern, replacement = _as_text(node.expression), _as_text(node.args["replacement"])
     return (
         None
         if pattern is None or replacement is None
@@ -261,7 +261,7 @@ def _regexp_replace(node: Any) -> Tree | None:
 def _length(node: Any) -> Tree | None:
     inner = node.this
     if type(inner).__name__ == "Encode":
-        is_utf16 = (_text(inner.args["charset"]) or "").upper() == "UTF-16BE"
+        is_utf16 = (_as_text(inner.args["charset"]) or "").upper() == "UTF-16BE"
         return ("utf16_length", _tree(inner.this)) if is_utf16 else None
     return ("length", _tree(inner))
 
@@ -281,7 +281,7 @@ def _array_contains(node: Any) -> Tree | None:
 
 
 def _substring_index(node: Any) -> Tree | None:
-    delimiter = _text(node.args["delimiter"])
+    delimiter = _as_text(node.args["delimiter"])
     count = node.args["count"].sql(dialect="spark")
     if count not in {"1", "-1"} or not delimiter:
         return None
@@ -354,7 +354,7 @@ def _two_operands(kind: str) -> Callable[[Any], Tree]:
 
 
 @lru_cache(maxsize=1)
-def _makers() -> Mapping[str, Callable[[Any], Tree | None]]:
+def _list_makers() -> Mapping[str, Callable[[Any], Tree | None]]:
     return {
         "Column": _column,
         "Identifier": _column,
