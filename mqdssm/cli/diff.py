@@ -94,7 +94,7 @@ def diff(
     database = next((side for side in (a, b) if is_jdbc(side)), "")
     chosen = engine_of(run, database)
     from mqdssm.pipeline.diff.comparable_columns import check_ignored
-    from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, comparison
+    from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, compare_sources
 
     with usage_problems():
         check_ignored(ignored or ())
@@ -112,7 +112,7 @@ def diff(
         check_tables(sides, request)
     with (
         run.output.progress("comparing", counted=False),
-        comparison(*sides, request, **chosen.arguments()) as result,
+        compare_sources(*sides, request, **chosen.arguments()) as result,
     ):
         _print(run, result)
         differs = result.differences.count > 0
@@ -153,9 +153,9 @@ def _directory(run: CommandRun, name: str = "") -> "GivenSide":
 def _print(run: CommandRun, result: "Comparison") -> None:
     match run.given.output:
         case DiffFormat.LDIF:
-            from mqdssm.pipeline.diff.changes import changes
+            from mqdssm.pipeline.diff.changes import format_changes
 
-            for record in changes(result):
+            for record in format_changes(result):
                 run.output.raw(record)
         case DiffFormat.JSON:
             for difference in result.differences:
@@ -234,10 +234,10 @@ def difference_rows(differences: "Iterable[ObjectDifference]") -> Iterator[tuple
 
 def _format_value(attribute: str, value: Any) -> str:
     """Format a value for people, truncated."""
-    from mqdssm.pipeline.diff.changes import sddl
+    from mqdssm.pipeline.diff.changes import format_sddl
 
     if attribute == "Security" and isinstance(value, str):
-        value = sddl(value)
+        value = format_sddl(value)
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 1]}…"
 

@@ -60,11 +60,11 @@ def exposure(
         return ExitCode.FINE
     chosen = engine_of(run).arguments()
     from mqdssm.pipeline.exposure import Exposure, write_csv, write_exposure_page
-    from mqdssm.pipeline.inventory import Inventory, opened
+    from mqdssm.pipeline.inventory import Inventory, open_source
 
     check_targets(html, csv)
     source = source_of(run, folder, None, None, doing="assess")
-    with run.output.progress("assessing", counted=False), opened(**source, **chosen) as where:
+    with run.output.progress("assessing", counted=False), open_source(**source, **chosen) as where:
         inventory = Inventory(where, **chosen)
         facts = {} if folder is not None else _facts(run, inventory)
         result = Exposure(inventory, facts, stale_days=stale)

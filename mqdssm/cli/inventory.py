@@ -78,19 +78,19 @@ def inventory(
     Install 'mqdssm\[pipeline]', or 'mqdssm\[spark]' and Java 17 for Spark.
     """
     if script:
-        from mqdssm.pipeline.inventory.machines.script_output import script_text
+        from mqdssm.pipeline.inventory.machines.script_output import read_script
 
-        run.output.raw(script_text())
+        run.output.raw(read_script())
         return ExitCode.FINE
     chosen = engine_of(run).arguments()
-    from mqdssm.pipeline.inventory import Inventory, opened, write_csv, write_inventory_page
+    from mqdssm.pipeline.inventory import Inventory, open_source, write_csv, write_inventory_page
     from mqdssm.pipeline.inventory.machines.files import files_of
 
     check_targets(html, csv)
     with usage_problems():
         files_of(add or ())
     source = source_of(run, folder, mqis, mapping, doing="list")
-    with run.output.progress("taking the inventory", counted=False), opened(**source, **chosen) as where:
+    with run.output.progress("taking the inventory", counted=False), open_source(**source, **chosen) as where:
         inventory = Inventory(where, **chosen, added=add or ())
         if html is not None:
             write_inventory_page(html, inventory)
@@ -102,11 +102,11 @@ def inventory(
 
 
 def _print(run: CommandRun, inventory: "Inventory") -> None:
-    from mqdssm.pipeline.inventory import json_lines
+    from mqdssm.pipeline.inventory import format_json_lines
 
     output = run.output
     if output.is_json:
-        for line in json_lines(inventory):
+        for line in format_json_lines(inventory):
             output.raw(line)
         return
     output.pairs((name, str(count)) for name, count in inventory.counts.items())

@@ -64,7 +64,7 @@ def sync(
     run.connection_options()  # what cannot be is refused before anything is read
     from mqdssm.pipeline.sync import run as synchronization
 
-    folder = to if to is not None or check else synchronization.unused_folder()
+    folder = to if to is not None or check else synchronization.choose_unused_folder()
     with explain_resuming(run, folder or Path()), watched(run, "synchronizing") as watch:
         result = synchronization.sync(
             file,

@@ -42,7 +42,7 @@ def topology(
     """
     engine = engine_of(run)
     from mqdssm.events.durable_files import make_empty_folder
-    from mqdssm.pipeline.inventory import opened
+    from mqdssm.pipeline.inventory import open_source
     from mqdssm.pipeline.inventory.machines.files import files_of
     from mqdssm.pipeline.topology.conversion import Broker, convert
 
@@ -52,7 +52,7 @@ def topology(
         make_empty_folder(to)
     with (
         run.output.progress("reading queues", counted=False),
-        opened(**source, **engine.arguments()) as where,
+        open_source(**source, **engine.arguments()) as where,
     ):
         result = convert(where, Broker(broker.value), to, add or (), engine=engine.kind.value)
     output = run.output

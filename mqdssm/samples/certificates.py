@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from mqdssm.samples.seeded_random import octets
+from mqdssm.samples.seeded_random import compute_octets
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.keys import PROVIDER_BASE, PROVIDER_ENHANCED, RSA_BLOB, PublicKey, PublicKeys, RsaBlob
 
@@ -29,11 +29,11 @@ BALLAST: Final = x509.ObjectIdentifier("2.25.1")  # an OID without a registered 
 
 
 @cache
-def _authority() -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY))
+def _make_authority() -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(compute_octets(32, AUTHORITY))
 
 
-def certificate(
+def make_certificate(
     name: str,
     identifier: UUID,
     begin: datetime = VALID_FROM,
@@ -55,7 +55,7 @@ def certificate(
     """
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY)])
-    private_key = Ed25519PrivateKey.from_private_bytes(octets(32, AUTHORITY, identifier))
+    private_key = Ed25519PrivateKey.from_private_bytes(compute_octets(32, AUTHORITY, identifier))
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -68,7 +68,7 @@ def certificate(
     if ballast:
         unknown = x509.UnrecognizedExtension(BALLAST, bytes(ballast))
         builder = builder.add_extension(unknown, critical=False)
-    return builder.sign(_authority(), None).public_bytes(Encoding.DER)
+    return builder.sign(_make_authority(), None).public_bytes(Encoding.DER)
 
 
 def sign_certificates(ders: dict[UUID, bytes]) -> UserSignCerts:
@@ -80,18 +80,18 @@ def sign_certificates(ders: dict[UUID, bytes]) -> UserSignCerts:
     return UserSignCerts.from_certificates(ders.values(), make_guid=lambda: next(identifiers))
 
 
-def encryption_keys(identifier: UUID) -> bytes:
+def make_encryption_keys(identifier: UUID) -> bytes:
     """Return the MQDSPUBLICKEYS of a machine: a short key and a long one.
 
     See [MS-MQMQ] 2.2.2.
     The moduli are random numbers of the right size; their private keys do not exist.
     """
     sizes = ((PROVIDER_BASE, BASE_KEY_BYTES), (PROVIDER_ENHANCED, ENHANCED_KEY_BYTES))
-    keys = (PublicKey(provider_name=name, blob=_rsa_blob(size, identifier)) for name, size in sizes)
+    keys = (PublicKey(provider_name=name, blob=_encode_rsa_blob(size, identifier)) for name, size in sizes)
     return bytes(PublicKeys(tuple(keys)))
 
 
-def _rsa_blob(size: int, identifier: UUID) -> bytes:
-    drawn = octets(size, "modulus", size, identifier)
+def _encode_rsa_blob(size: int, identifier: UUID) -> bytes:
+    drawn = compute_octets(size, "modulus", size, identifier)
     modulus = bytes([drawn[0] | 1, *drawn[1:-1], drawn[-1] | 0x80])  # odd, and of full length
     return RSA_BLOB.encode(RsaBlob(bits=8 * size, exponent=EXPONENT, modulus=modulus))

@@ -9,7 +9,7 @@ from uuid import UUID
 from mqdssm.model.elements import QUOTA_UNLIMITED, Enterprise, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import OperatingSystemType
 from mqdssm.samples import sample_names, security
-from mqdssm.samples.certificates import certificate, encryption_keys, sign_certificates
+from mqdssm.samples.certificates import make_certificate, make_encryption_keys, sign_certificates
 from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.tables.ldif import base_tree_entries
@@ -39,31 +39,31 @@ class MachineRoles(NamedTuple):
     system: sample_names.System
 
 
-def times(rng: SeededRandom) -> dict[str, int]:
+def draw_times(rng: SeededRandom) -> dict[str, int]:
     """Draw the times of an object's creation and last change."""
     created = FIRST_TIME + rng.below(CREATED_WITHIN_S)
     return {"create_time": created, "modify_time": created + rng.below(CHANGED_WITHIN_S)}
 
 
-def enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
+def make_enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
     """Make the enterprise object, with the GUID of the base tree or with another one."""
     values: dict[str, Any] = {
-        "identifier": identifier or _enterprise_guid(plan),
+        "identifier": identifier or _read_enterprise_guid(plan),
         "name": plan.root,
         "weakened_security": False,
         "default_time_to_live": 345_600,
         "old_directory": False,
-        "security": security.public_security(plan, EnterpriseAccess),
+        "security": security.make_public_security(plan, EnterpriseAccess),
     }
     return Enterprise.from_directory(values)
 
 
-def _enterprise_guid(plan: EnterprisePlan) -> UUID:
+def _read_enterprise_guid(plan: EnterprisePlan) -> UUID:
     raw = dict(base_tree_entries(plan.root)[-1])["objectGUID"]
     return UUID(bytes_le=raw if isinstance(raw, bytes) else raw.encode())
 
 
-def site(plan: EnterprisePlan, number: int) -> Site:
+def make_site(plan: EnterprisePlan, number: int) -> Site:
     """Make a site."""
     rng = plan.rng("site", number)
     values: dict[str, Any] = {
@@ -73,12 +73,12 @@ def site(plan: EnterprisePlan, number: int) -> Site:
         "inter_site_replication_interval": rng.of((10, 10, 30, 60)),
         "foreign_site": plan.is_foreign(number),
         "migrated_from_msmq10": rng.one_in(4),
-        "security": security.public_security(plan, SiteAccess),
+        "security": security.make_public_security(plan, SiteAccess),
     }
     return Site.from_directory(values)
 
 
-def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
+def make_link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
     """Make the routing link of two sites.
 
     The gates of the link are the routing servers at both ends.
@@ -94,7 +94,7 @@ def link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
     return RoutingLink.from_directory(values)
 
 
-def machine(
+def make_machine(
     plan: EnterprisePlan, number: int, role: MachineRole | None = None, site_number: int | None = None
 ) -> MachineRoles:
     """Make a queue manager, with the values that its computer needs.
@@ -110,7 +110,7 @@ def machine(
     role = role or plan.role(number)
     name = plan.machine_name(number, role, sites[-1])
     rng = plan.rng("machine", number)
-    system = _system(rng, role)
+    system = _draw_system(rng, role)
     is_foreign = plan.is_foreign_machine(number)
     if is_foreign:
         system = sample_names.FOREIGN_SYSTEM
@@ -121,7 +121,7 @@ def machine(
         "computer_name": name,
         "queue_manager_version": system.text,
         "operating_system_type": OperatingSystemType(system.type),
-        **times(rng),
+        **draw_times(rng),
         "remote_access_server": role.remote,
         "queue_manager_quota": rng.of(QUOTAS),
         "journal_quota": rng.of(QUOTAS),
@@ -132,16 +132,16 @@ def machine(
         "routing_server": role.routing,
         "directory_server": role.directory is not None,
         "supporting_server": role.supporting,
-        "public_encryption_key_list": b"" if is_foreign else encryption_keys(identifier),
-        "public_signing_key_list": _signing_key(plan, number, name) if role.routing else b"",
-        "security": security.machine_security(plan, number),
+        "public_encryption_key_list": b"" if is_foreign else make_encryption_keys(identifier),
+        "public_signing_key_list": _make_signing_key(plan, number, name) if role.routing else b"",
+        "security": security.make_machine_security(plan, number),
     }
     if role.directory is not None:
         values["directory_server_type"] = role.directory
     return MachineRoles(number, QueueManager.from_directory(values), role, system)
 
 
-def _system(rng: SeededRandom, role: MachineRole) -> sample_names.System:
+def _draw_system(rng: SeededRandom, role: MachineRole) -> sample_names.System:
     """Draw the operating system of a machine; it must be the first choice from `rng`."""
     return rng.of(sample_names.SERVER_SYSTEMS if role.server else sample_names.CLIENT_SYSTEMS)
 
@@ -153,21 +153,21 @@ def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
     """
     if plan.is_foreign_machine(number):
         return False
-    return _system(plan.rng("machine", number), plan.role(number)).version == sample_names.NT4
+    return _draw_system(plan.rng("machine", number), plan.role(number)).version == sample_names.NT4
 
 
-def _signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
+def _make_signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
     identifier = plan.guid("signing", number)
-    return bytes(sign_certificates({identifier: certificate(name, identifier)}))
+    return bytes(sign_certificates({identifier: make_certificate(name, identifier)}))
 
 
-def user_name(plan: EnterprisePlan, number: int) -> str:
+def make_user_name(plan: EnterprisePlan, number: int) -> str:
     """Return the name of a user, unique by its number."""
     rng = plan.rng("user name", number)
     return f"{rng.of(sample_names.FIRST_NAMES)}.{rng.of(sample_names.LAST_NAMES)}{number}"
 
 
-def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> User:
+def make_user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> User:
     """Make a user, with certificates and their digests.
 
     Args:
@@ -177,8 +177,8 @@ def user(plan: EnterprisePlan, number: int, certificates: int | None = None) -> 
     """
     count = plan.rng("user", number).of(CERTIFICATES) if certificates is None else certificates
     identifiers = [plan.guid("certificate", number, which) for which in range(count)]
-    name = user_name(plan, number)
-    signed = sign_certificates({identifier: certificate(name, identifier) for identifier in identifiers})
+    name = make_user_name(plan, number)
+    signed = sign_certificates({identifier: make_certificate(name, identifier) for identifier in identifiers})
     values: dict[str, Any] = {
         "identifier": plan.guid("user", number),
         "security_identifier": str(plan.user_sid(number)),

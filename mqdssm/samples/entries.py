@@ -80,10 +80,10 @@ class SampleEntries:
 
     def machine(self, machine: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
         """Make the entries of the computer and the queue manager of a machine."""
-        computer = self._computer(machine)
+        computer = self._make_computer(machine)
         return computer, self._maker.queue_manager(machine.manager, computer.dn)
 
-    def _computer(self, machine: MachineRoles) -> MadeEntry:
+    def _make_computer(self, machine: MachineRoles) -> MadeEntry:
         plan, name = self._plan, machine.manager.computer_name or ""
         guid, sid = plan.guid("computer", machine.number), plan.computer_sid(machine.number)
         computer = self._maker.computer(name, plan.domain, guid=guid, sid=sid)
@@ -113,7 +113,7 @@ BASE_TREE: Final = "base-tree.ldif"
 OBJECTS: Final = "objects.ldif"
 
 
-def base_tree(
+def build_base_tree(
     plan: EnterprisePlan, enterprises: Iterable[MadeEntry]
 ) -> Iterator[Iterable[tuple[str, str | bytes]]]:
     """Yield the tree that holds the objects; the last entry is the enterprise.
@@ -131,14 +131,14 @@ def base_tree(
         yield entry.pairs()
 
 
-def objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
+def make_objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
     """Make all objects except the enterprise, parents first; each one on demand."""
     for number in range(plan.sites):
-        yield from entries.site(elements.site(plan, number))
+        yield from entries.site(elements.make_site(plan, number))
     for number in range(plan.users):
-        yield entries.user(elements.user(plan, number), elements.user_name(plan, number))
+        yield entries.user(elements.make_user(plan, number), elements.make_user_name(plan, number))
     for number in range(plan.machines):
-        machine = elements.machine(plan, number)
+        machine = elements.make_machine(plan, number)
         computer, manager = entries.machine(machine)
         yield from (computer, manager)
         if machine.role.has_settings:
@@ -146,4 +146,4 @@ def objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]
                 yield from entries.settings(machine, manager, plan.place(site).name)
         yield from map(entries.queue, Queues(plan, number))
     for first, second in plan.links():
-        yield entries.link(elements.link(plan, first, second))
+        yield entries.link(elements.make_link(plan, first, second))

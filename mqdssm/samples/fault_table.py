@@ -139,14 +139,14 @@ FAULTS: Final[tuple[Fault, ...]] = (
 
     # -- the enterprise: one object has one defect, chosen by the seed
     Fault(rule="enterprise-single", type="enterprise", whole=True, ldap={}, ldif=wrong.second_enterprise,
-          scene=lambda s: (s.enterprise(elements.enterprise(s.plan)),
-                           s.enterprise(elements.enterprise(s.plan, s.ghost("enterprise"))))),
+          scene=lambda s: (s.enterprise(elements.make_enterprise(s.plan)),
+                           s.enterprise(elements.make_enterprise(s.plan, s.ghost("enterprise"))))),
     Fault(rule="enterprise-name-style", type="enterprise", whole=True,
-          scene=lambda s: s.enterprise(elements.enterprise(s.plan)), fields={"weakened_security": True}),
+          scene=lambda s: s.enterprise(elements.make_enterprise(s.plan)), fields={"weakened_security": True}),
     Fault(rule="enterprise-interval-range", type="enterprise", whole=True,
-          scene=lambda s: s.enterprise(elements.enterprise(s.plan)), fields={"default_time_to_live": 0}),
+          scene=lambda s: s.enterprise(elements.make_enterprise(s.plan)), fields={"default_time_to_live": 0}),
     Fault(rule="enterprise-version", type="enterprise", whole=True,
-          scene=lambda s: s.enterprise(elements.enterprise(s.plan)),
+          scene=lambda s: s.enterprise(elements.make_enterprise(s.plan)),
           ldap={"mSMQVersion": b"77"}, mqis={"PROPID_E_VERSION": 77}),
 
     # -- sites and links

@@ -9,9 +9,9 @@ from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
-from mqdssm.samples.certificates import certificate, sign_certificates
+from mqdssm.samples.certificates import make_certificate, sign_certificates
 from mqdssm.samples.faults import CLIENT, Extra, FaultStage
-from mqdssm.samples.seeded_random import octets
+from mqdssm.samples.seeded_random import compute_octets
 from mqdssm.tables import compute, places
 from mqdssm.wire.acl import Ace
 from mqdssm.wire.certificates import UserSignCerts, digest_of
@@ -41,7 +41,7 @@ def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
     def make(stage: FaultStage) -> bytes:
         admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
         full = allow(admins, QueueAccess.GENERIC_ALL)
-        return security.descriptor(admins, [*aces, full])
+        return security.make_descriptor(admins, [*aces, full])
 
     return make
 
@@ -61,13 +61,13 @@ def open_to_all(stage: FaultStage) -> bytes:
 def without_owner(stage: FaultStage) -> bytes:
     """Return a descriptor without an owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
-    return security.descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
+    return security.make_descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def owned_by_everyone(stage: FaultStage) -> bytes:
     """Return a descriptor with Everyone as owner."""
     admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
-    return security.descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
+    return security.make_descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def without_dacl(stage: FaultStage) -> bytes:
@@ -82,7 +82,7 @@ def image(begin: datetime, end: datetime) -> Callable[[FaultStage], bytes]:
 
     def make(stage: FaultStage) -> bytes:
         identifier = stage.ghost("certificate")
-        return bytes(sign_certificates({identifier: certificate("out of date", identifier, begin, end)}))
+        return bytes(sign_certificates({identifier: make_certificate("out of date", identifier, begin, end)}))
 
     return make
 
@@ -98,27 +98,27 @@ EARLY: Final = image(datetime(2090, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzin
 
 def no_certificate(stage: FaultStage) -> bytes:
     """Return a list of certificates that can be decoded; its certificate cannot."""
-    return bytes(sign_certificates({stage.ghost("certificate"): octets(300, "junk", stage.serial)}))
+    return bytes(sign_certificates({stage.ghost("certificate"): compute_octets(300, "junk", stage.serial)}))
 
 
 def one_digest_more(stage: FaultStage) -> tuple[bytes, ...]:
     """Return the digests of a user, and one without a certificate."""
     user = stage.extras[0].obj
     digests = user.certificate_digest_list if isinstance(user, User) else ()
-    return (*digests, digest_of(octets(300, "gone", stage.serial)))
+    return (*digests, digest_of(compute_octets(300, "gone", stage.serial)))
 
 
 def same_certificate(stage: FaultStage) -> bytes:
     """Return a certificate that two users share."""
     identifier = stage.ghost("certificate")
-    return bytes(sign_certificates({identifier: certificate("shared", identifier)}))
+    return bytes(sign_certificates({identifier: make_certificate("shared", identifier)}))
 
 
 def large(stage: FaultStage) -> bytes:
     """Return two certificates that exceed the upper range of Active Directory."""
     half = CERTIFICATES_BYTES_MAX // 2
     identifiers = (stage.ghost("certificate"), stage.ghost("other certificate"))
-    ders = {identifier: certificate("large", identifier, ballast=half) for identifier in identifiers}
+    ders = {identifier: make_certificate("large", identifier, ballast=half) for identifier in identifiers}
     return bytes(sign_certificates(ders))
 
 
@@ -301,7 +301,7 @@ def same_host(stage: FaultStage, entries: Entries) -> None:
 
 def digest_of_nothing(stage: FaultStage, entries: Entries) -> None:
     """Give the computer a digest without a certificate."""
-    entries["computer"].values["mSMQDigests"] = (digest_of(octets(300, "gone", stage.serial)),)
+    entries["computer"].values["mSMQDigests"] = (digest_of(compute_octets(300, "gone", stage.serial)),)
 
 
 def without(kind: str, attribute: str) -> Callable[[FaultStage, Entries], None]:

@@ -152,7 +152,7 @@ class FaultStage:
         """
         number = next(self._numbers.machine)
         site = self.home if site is None else site
-        machine = elements.machine(self.plan, number, role, site)
+        machine = elements.make_machine(self.plan, number, role, site)
         extra = Extra("queue-manager", number, machine.manager, roles=machine, site=site, faulty=faulty)
         extra.settings = role.has_settings if settings is None else settings
         return self._add(extra)
@@ -160,14 +160,18 @@ class FaultStage:
     def user(self) -> Extra:
         """Make a user with one certificate."""
         number = next(self._numbers.user)
-        return self._add(Extra("user", number, elements.user(self.plan, number, certificates=1), faulty=True))
+        return self._add(
+            Extra("user", number, elements.make_user(self.plan, number, certificates=1), faulty=True)
+        )
 
     def site(self, *, faulty: bool = True, linked: bool = True) -> Extra:
         """Make a site with a routing server, and link it to a sound one."""
         number = next(self._numbers.site)
         router = self.machine(ROUTER, number, faulty=False)
         gate = router.obj if isinstance(router.obj, QueueManager) else None
-        extra = self._add(Extra("site", number, elements.site(self.plan, number), gate=gate, faulty=faulty))
+        extra = self._add(
+            Extra("site", number, elements.make_site(self.plan, number), gate=gate, faulty=faulty)
+        )
         if linked:
             self.link(self.home, extra, faulty=False)
         return extra
@@ -175,7 +179,7 @@ class FaultStage:
     def link(self, first: int, second: Extra, *, turned: bool = False, faulty: bool = True) -> Extra:
         """Make a link between a sound site and a planted one."""
         ends = (second.number, first) if turned else (first, second.number)
-        link = elements.link(self.plan, *ends)
+        link = elements.make_link(self.plan, *ends)
         gates = (self.plan.guid("machine", self.plan.gate(first)), self.gate_of(second))
         number = next(self._numbers.link)
         # two planted links may have the same ends
@@ -259,7 +263,7 @@ class Truth(NamedTuple):
     dn: str | None
 
 
-def copies(plan: EnterprisePlan) -> int:
+def count_copies(plan: EnterprisePlan) -> int:
     """Return the number of copies of each fault."""
     more = (plan.machines + plan.queues + plan.users) // OBJECTS_FOR_ONE_MORE
     return min(COPIES_MIN + more, COPIES_MAX)
@@ -277,7 +281,7 @@ def plant(plan: EnterprisePlan, form: EnterpriseForm, faults: tuple[Fault, ...])
     for fault in possible:
         if fault.whole and fault is not whole[plan.seed % len(whole)]:
             continue
-        for copy in range(1 if fault.whole else copies(plan)):
+        for copy in range(1 if fault.whole else count_copies(plan)):
             stage = FaultStage(plan, numbers, fault.rule, copy)
             fault.scene(stage)
             if form is EnterpriseForm.MQIS or fault.ldap is None:
@@ -336,7 +340,7 @@ def read_truth(folder: Path) -> Counter[Truth]:
         raise ConfigError(f"{folder / FAULTS_NAME} is no list of planted defects: {error}") from error
 
 
-def compared(planted: Counter[Truth], findings: Iterable[Truth]) -> TruthComparison:
+def compare_with_truth(planted: Counter[Truth], findings: Iterable[Truth]) -> TruthComparison:
     """Compare the findings with the planted defects, object by object."""
     named = Counter(findings)
     return TruthComparison(

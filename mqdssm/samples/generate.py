@@ -13,13 +13,13 @@ from mqdssm.errors import ConfigError, convert_folder_errors, require_packages
 from mqdssm.model.propids import Variant
 from mqdssm.model.safe_text import csv_cell
 from mqdssm.samples import elements
-from mqdssm.samples.entries import BASE_TREE, OBJECTS, SampleEntries, base_tree, objects
+from mqdssm.samples.entries import BASE_TREE, OBJECTS, SampleEntries, build_base_tree, make_objects
 from mqdssm.samples.fault_table import FAULTS
 from mqdssm.samples.faults import EnterpriseForm, Planted, Truth, plant
 from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 from mqdssm.samples.mqis import MqisRow, SampleRows, columns_of
 from mqdssm.samples.plan import EnterprisePlan
-from mqdssm.samples.planting import planted_entries, planted_rows
+from mqdssm.samples.planting import make_planted_entries, make_planted_rows
 from mqdssm.tables.ldif import entry_ldif
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -47,7 +47,7 @@ class TableWriter:
     def open(self) -> Iterator["TableWriter"]:
         """Open the file; it is complete when the context ends without an error."""
         if self._form is TableForm.PARQUET:
-            with self._parquet():
+            with self._open_parquet():
                 yield self
                 self._flush()
         else:
@@ -72,7 +72,7 @@ class TableWriter:
         if self._form is TableForm.PARQUET:
             self._write_batch(rows)
         else:
-            line = _csv_line if self._form is TableForm.CSV else _json_line
+            line = _format_csv_line if self._form is TableForm.CSV else _format_json_line
             names = [column.name for column in self._columns]
             self._file.writelines(line(names, row) for row in rows)
 
@@ -81,7 +81,7 @@ class TableWriter:
     # -- Parquet
 
     @contextmanager
-    def _parquet(self) -> Iterator[None]:
+    def _open_parquet(self) -> Iterator[None]:
         import pyarrow as pa  # noqa: PLC0415  only Parquet needs it
         import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -109,28 +109,28 @@ class TableWriter:
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
 
-def _csv_line(names: Sequence[str], row: MqisRow) -> str:
-    return ",".join(_csv_cell(row[name]) for name in names) + "\n"
+def _format_csv_line(names: Sequence[str], row: MqisRow) -> str:
+    return ",".join(_format_csv_cell(row[name]) for name in names) + "\n"
 
 
-def _csv_cell(value: Any) -> str:
+def _format_csv_cell(value: Any) -> str:
     """Return a cell ([RFC4180]): an empty one for NULL, two quotes for an empty text."""
     if value is None:
         return ""
     if isinstance(value, int):
         return str(value)
-    cell = _text(value)
+    cell = _encode_octets(value)
     if not isinstance(cell, str):
         cell = json.dumps(cell)
     return csv_cell(cell)
 
 
-def _json_line(names: Sequence[str], row: MqisRow) -> str:
-    record = {name: _text(row[name]) for name in names}
+def _format_json_line(names: Sequence[str], row: MqisRow) -> str:
+    record = {name: _encode_octets(row[name]) for name in names}
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _text(value: Any) -> Any:
+def _encode_octets(value: Any) -> Any:
     return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
 
 
@@ -238,7 +238,7 @@ def _write_tables(
 ) -> None:
     rows = SampleRows(plan)
     extra: dict[str, list[MqisRow]] = {name: [] for name in MQIS_TABLES}
-    for name, row, truths in planted_rows(planted, rows):
+    for name, row, truths in make_planted_rows(planted, rows):
         extra[name].append(row)
         sink.found(truths)
     for name, table in MQIS_TABLES.items():
@@ -259,11 +259,11 @@ def _write_ldif(
     enterprises = []
     sink.written.files += [BASE_TREE, OBJECTS]
     with (folder / OBJECTS).open("w", encoding="ascii", newline="\n") as file:
-        for entry in objects(plan, entries):
+        for entry in make_objects(plan, entries):
             file.write(entry_ldif(entry.pairs()) + "\n")
             if entry.type:
                 sink.count(entry.type)
-        for object_entries, truths in planted_entries(planted, entries):
+        for object_entries, truths in make_planted_entries(planted, entries):
             sink.found(truths)
             for entry in object_entries:
                 if entry.type == "enterprise":
@@ -272,9 +272,9 @@ def _write_ldif(
                 file.write(entry_ldif(entry.pairs()) + "\n")
                 if entry.type:
                     sink.count(entry.type)
-    enterprises = enterprises or [entries.enterprise(elements.enterprise(plan))]
+    enterprises = enterprises or [entries.enterprise(elements.make_enterprise(plan))]
     with (folder / BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
-        for pairs in base_tree(plan, enterprises):
+        for pairs in build_base_tree(plan, enterprises):
             file.write(entry_ldif(pairs) + "\n")
     for _ in enterprises:
         sink.count("enterprise")

@@ -31,33 +31,35 @@ TA_IP: Final = b"\x04\x00\x01\x00"  # TA_ADDRESS of four bytes, type IP ([MS-MQM
 DELETED_IN: Final = 50  # one tombstone for each 50 queues
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Enterprise": _words(
+    "Enterprise": _split_words(
         "E_ID E_NAME E_NAMESTYLE E_CSP_NAME E_PECNAME E_LONG_LIVE E_VERSION E_PARTITIONID E_SEQNUM E_SECURITY"
     ),
-    "Site": _words(
+    "Site": _split_words(
         "S_SITEID S_PATHNAME S_GATES S_PSC S_INTERVAL1 S_INTERVAL2 S_FOREIGN S_NT4_STUB S_PARTITIONID "
         "S_SEQNUM S_SECURITY"
     ),
-    "RoutingLink": _words("L_ID L_NEIGHBOR1 L_NEIGHBOR2 L_COST L_DESCRIPTION L_GATES L_PARTITIONID L_SEQNUM"),
-    "ConnectedNetwork": _words("CN_GUID CN_NAME CN_PROTOCOLID CN_PARTITIONID CN_SEQNUM CN_SECURITY"),
-    "Machine": _words(
+    "RoutingLink": _split_words(
+        "L_ID L_NEIGHBOR1 L_NEIGHBOR2 L_COST L_DESCRIPTION L_GATES L_PARTITIONID L_SEQNUM"
+    ),
+    "ConnectedNetwork": _split_words("CN_GUID CN_NAME CN_PROTOCOLID CN_PARTITIONID CN_SEQNUM CN_SECURITY"),
+    "Machine": _split_words(
         "QM_MACHINE_ID QM_PATHNAME QM_SITE_ID QM_SITE_IDS QM_CNS QM_ADDRESS QM_OUTFRS QM_INFRS "
         "QM_SERVICE QM_SERVICE_ROUTING QM_SERVICE_DSSERVER QM_SERVICE_DEPCLIENTS QM_QUOTA "
         "QM_JOURNAL_QUOTA QM_MACHINE_TYPE QM_OS QM_FOREIGN QM_CREATE_TIME QM_MODIFY_TIME "
         "QM_ENCRYPT_PKS QM_SIGN_PKS QM_PARTITIONID QM_SEQNUM QM_SECURITY"
     ),
-    "Queue": _words(
+    "Queue": _split_words(
         "Q_INSTANCE Q_PATHNAME Q_TYPE Q_LABEL Q_JOURNAL Q_QUOTA Q_JOURNAL_QUOTA Q_BASEPRIORITY "
         "Q_AUTHENTICATE Q_PRIV_LEVEL Q_TRANSACTION Q_MULTICAST_ADDRESS Q_CREATE_TIME Q_MODIFY_TIME "
         "Q_SCOPE Q_QMID Q_PARTITIONID Q_SEQNUM Q_SECURITY"
     ),
-    "User": _words("U_ID U_SID U_SIGN_CERT U_DIGEST U_PARTITIONID U_SEQNUM"),
-    "Deleted": _words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
+    "User": _split_words("U_ID U_SID U_SIGN_CERT U_DIGEST U_PARTITIONID U_SEQNUM"),
+    "Deleted": _split_words("D_IDENTIFIER D_OBJTYPE D_SCOPE D_PARTITIONID D_SEQNUM"),
 }
 """The written columns, without their common prefix."""
 
@@ -77,7 +79,7 @@ class SampleRowMaker:
     def __init__(self, table: MqisTable) -> None:
         self.table = table
         self._columns = [
-            (column.name, column.row.field, _encoder(column))
+            (column.name, column.row.field, _choose_encoder(column))
             for column in columns_of(table)
             if column.row is not None and not column.bits
         ]
@@ -101,7 +103,7 @@ class SampleRowMaker:
         return row
 
 
-def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
+def _choose_encoder(column: MqisColumn) -> Callable[[Any], Any]:
     """Make the converter of a value for a column.
 
     The format is that which `mqdssm.pipeline.validate.mqis_sets` reads.
@@ -123,7 +125,7 @@ def _encoder(column: MqisColumn) -> Callable[[Any], Any]:
     return str if column.variant is Variant.CLSID else lambda value: value
 
 
-def sequence(kind: int, number: int) -> bytes:
+def make_sequence(kind: int, number: int) -> bytes:
     """Return the sequence number of a change: 8 bytes, big-endian.
 
     See [MC-MQDSRP] 2.2.2.
@@ -131,7 +133,7 @@ def sequence(kind: int, number: int) -> bytes:
     return (kind << 40 | number + 1).to_bytes(8, "big")
 
 
-def service(manager: QueueManager) -> int:
+def convert_service(manager: QueueManager) -> int:
     """Return PROPID_QM_SERVICE of a queue manager ([MS-MQMQ] 2.3.2.9)."""
     return compute.service_type(
         routing_server=manager.routing_server,
@@ -161,7 +163,7 @@ class SampleRows:
             E_CSP_NAME="Microsoft Base Cryptographic Provider v1.0",
             E_PECNAME=self._plan.machine_name(0),
             E_PARTITIONID=self._nobody,
-            E_SEQNUM=sequence(6, 0),
+            E_SEQNUM=make_sequence(6, 0),
         )
 
     def site(self, obj: Site, number: int, gate: QueueManager | None) -> MqisRow:
@@ -171,7 +173,7 @@ class SampleRows:
             S_GATES=[] if gate is None else [str(gate.identifier)],
             S_PSC=gate.computer_name if gate is not None and gate.directory_server else "",
             S_PARTITIONID=self._nobody,
-            S_SEQNUM=sequence(3, number),
+            S_SEQNUM=make_sequence(3, number),
         )
 
     def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
@@ -181,7 +183,7 @@ class SampleRows:
         """
         gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
         return self._makers["RoutingLink"].row(
-            obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=sequence(8, number)
+            obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=make_sequence(8, number)
         )
 
     def network(self, number: int) -> MqisRow:
@@ -200,26 +202,26 @@ class SampleRows:
             CN_NAME=f"{self._plan.place(number).name} {name}",
             CN_PROTOCOLID=protocol,
             CN_PARTITIONID=self._nobody,
-            CN_SEQNUM=sequence(5, number),
-            CN_SECURITY=security.descriptor(admins, aces),
+            CN_SEQNUM=make_sequence(5, number),
+            CN_SECURITY=security.make_descriptor(admins, aces),
         )
 
     def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
         """Make a row of Machine."""
-        networks = [self._plan.guid("network", network) for network in self._networks(number, site)]
+        networks = [self._plan.guid("network", network) for network in self._list_networks(number, site)]
         address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
         if obj.foreign_system:
             address = TA_FOREIGN + networks[0].bytes_le
         return self._makers["Machine"].row(
             obj,
-            QM_SERVICE=service(obj),
+            QM_SERVICE=convert_service(obj),
             QM_CNS=[str(network) for network in networks],
             QM_ADDRESS=address,
             QM_PARTITIONID=str(self._plan.guid("site", site)),
-            QM_SEQNUM=sequence(2, number),
+            QM_SEQNUM=make_sequence(2, number),
         )
 
-    def _networks(self, number: int, site: int) -> tuple[int, ...]:
+    def _list_networks(self, number: int, site: int) -> tuple[int, ...]:
         """Return the sites whose networks a machine is connected to."""
         return self._plan.sites_of(number) if number < self._plan.machines else (site,)
 
@@ -235,12 +237,12 @@ class SampleRows:
             Q_SCOPE=ENTERPRISE_SCOPE,
             Q_QMID=str(self._plan.guid("machine", machine)),
             Q_PARTITIONID=str(self._plan.guid("site", self._plan.site_of(machine))),
-            Q_SEQNUM=sequence(1, ordinal),
+            Q_SEQNUM=make_sequence(1, ordinal),
         )
 
     def user(self, obj: User, number: int) -> MqisRow:
         """Make a row of User."""
-        return self._makers["User"].row(obj, U_PARTITIONID=self._nobody, U_SEQNUM=sequence(7, number))
+        return self._makers["User"].row(obj, U_PARTITIONID=self._nobody, U_SEQNUM=make_sequence(7, number))
 
     def deleted(self, number: int) -> MqisRow:
         """Make a row of Deleted: a deleted queue."""
@@ -251,7 +253,7 @@ class SampleRows:
             D_OBJTYPE=mqis.QUEUE.object_type,
             D_SCOPE=ENTERPRISE_SCOPE,
             D_PARTITIONID=str(self._plan.guid("site", site)),
-            D_SEQNUM=sequence(4, number),
+            D_SEQNUM=make_sequence(4, number),
         )
 
     # -- all of a table, one after the other
@@ -262,19 +264,19 @@ class SampleRows:
 
     def enterprises(self) -> Iterator[MqisRow]:
         """Make all rows of Enterprise."""
-        yield self.enterprise(elements.enterprise(self._plan))
+        yield self.enterprise(elements.make_enterprise(self._plan))
 
     def sites(self) -> Iterator[MqisRow]:
         """Make all rows of Site."""
         plan = self._plan
         for number in range(plan.sites):
-            gate = elements.machine(plan, plan.gate(number)).manager
-            yield self.site(elements.site(plan, number), number, gate)
+            gate = elements.make_machine(plan, plan.gate(number)).manager
+            yield self.site(elements.make_site(plan, number), number, gate)
 
     def links(self) -> Iterator[MqisRow]:
         """Make all rows of RoutingLink."""
         for number, ends in enumerate(self._plan.links()):
-            yield self.link(elements.link(self._plan, *ends), number)
+            yield self.link(elements.make_link(self._plan, *ends), number)
 
     def networks(self) -> Iterator[MqisRow]:
         """Make all rows of ConnectedNetwork."""
@@ -283,7 +285,7 @@ class SampleRows:
     def machines(self) -> Iterator[MqisRow]:
         """Make all rows of Machine."""
         for number in range(self._plan.machines):
-            manager = elements.machine(self._plan, number).manager
+            manager = elements.make_machine(self._plan, number).manager
             yield self.machine(manager, number, self._plan.site_of(number))
 
     def queues(self) -> Iterator[MqisRow]:
@@ -296,7 +298,7 @@ class SampleRows:
     def users(self) -> Iterator[MqisRow]:
         """Make all rows of User."""
         for number in range(self._plan.users):
-            yield self.user(elements.user(self._plan, number), number)
+            yield self.user(elements.make_user(self._plan, number), number)
 
     def tombstones(self) -> Iterator[MqisRow]:
         """Make all rows of Deleted."""

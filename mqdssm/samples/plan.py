@@ -10,7 +10,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.samples.sample_names import PLACES, SampleSite
-from mqdssm.samples.seeded_random import SeededRandom, guid
+from mqdssm.samples.seeded_random import SeededRandom, compute_guid
 from mqdssm.tables.ldif import SAMPLE_ROOT
 from mqdssm.wire.sid import Sid
 
@@ -106,7 +106,7 @@ class EnterprisePlan:
 
     def guid(self, *names: object) -> UUID:
         """Return the GUID of one part of the enterprise."""
-        return guid(self.seed, *names)
+        return compute_guid(self.seed, *names)
 
     # -- accounts
 
@@ -166,14 +166,14 @@ class EnterprisePlan:
                 yield self.home_of(site), site
                 continue
             rng = self.rng("link", site)
-            first = self._native(min(rng.below(site), rng.below(site)))
+            first = self._find_native(min(rng.below(site), rng.below(site)))
             yield first, site
             if site > FOREIGN_FIRST and rng.one_in(3):
-                other = self._native((first + 1 + rng.below(site - 1)) % site)
+                other = self._find_native((first + 1 + rng.below(site - 1)) % site)
                 if other != first:
                     yield other, site
 
-    def _native(self, site: int) -> int:
+    def _find_native(self, site: int) -> int:
         return site - 1 if self.is_foreign(site) else site
 
     def home_of(self, site: int) -> int:
@@ -256,9 +256,9 @@ class EnterprisePlan:
 
     def queues_before(self, machine: int) -> int:
         """Return the number of queues on all machines before a machine."""
-        return self.queues * _weight(machine) // _weight(self.machines)
+        return self.queues * _add_weights(machine) // _add_weights(self.machines)
 
 
-def _weight(machine: int) -> int:
+def _add_weights(machine: int) -> int:
     rounds, rest = divmod(machine, len(SHARES))
     return rounds * sum(SHARES) + sum(SHARES[:rest])

@@ -96,7 +96,7 @@ class PlantedOutcomes:
         return not self.missed and not self.unplanted
 
 
-def accounted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
+def follow_planted(planted: Counter[Truth], arrived: Arrived) -> PlantedOutcomes:
     """Follow every planted defect through a migration.
 
     Args:

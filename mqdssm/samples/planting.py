@@ -18,20 +18,20 @@ _ORDER: Final = ("enterprise", "site", "user", "queue-manager", "queue", "routin
 _TABLES: Final = {table.type_name: table for table in MQIS_TABLES.values() if table.type_name}
 
 
-def _in_order(stage: FaultStage) -> list[Extra]:
+def _sort_extras(stage: FaultStage) -> list[Extra]:
     return sorted(stage.extras, key=lambda extra: _ORDER.index(extra.type))
 
 
 # -- LDIF
 
 
-def planted_entries(
+def make_planted_entries(
     planted: Iterable[Planted], entries: SampleEntries
 ) -> Iterator[tuple[list[MadeEntry], list[Truth]]]:
     """Yield the entries of each planted object with the expected findings."""
     for fault, stage in planted:
         _refer(stage, entries)
-        for extra in _in_order(stage):
+        for extra in _sort_extras(stage):
             by_type = _entries_of(stage, extra, entries)
             if not extra.faulty:
                 yield list(by_type.values()), []
@@ -66,7 +66,7 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
         case Queue():
             return {"queue": entries.queue(obj)}
         case User():
-            return {"user": entries.user(obj, elements.user_name(stage.plan, extra.number))}
+            return {"user": entries.user(obj, elements.make_user_name(stage.plan, extra.number))}
         case Site():
             site, servers = entries.site(obj)
             return {"site": site, "servers": servers}
@@ -75,10 +75,10 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
         case Enterprise():
             return {"enterprise": entries.enterprise(obj)}
         case _:
-            return _machine(stage, extra, entries)
+            return _make_machine(stage, extra, entries)
 
 
-def _machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
+def _make_machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
     if extra.roles is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
     computer, manager = entries.machine(extra.roles)
@@ -101,10 +101,12 @@ def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: FaultStage) -> 
 # -- tables
 
 
-def planted_rows(planted: Iterable[Planted], rows: SampleRows) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
+def make_planted_rows(
+    planted: Iterable[Planted], rows: SampleRows
+) -> Iterator[tuple[str, MqisRow, list[Truth]]]:
     """Yield the table, the row and the expected findings of each planted object."""
     for fault, stage in planted:
-        for extra in _in_order(stage):
+        for extra in _sort_extras(stage):
             table = _TABLES[extra.type]
             row = _row_of(extra, rows)
             if not extra.faulty:

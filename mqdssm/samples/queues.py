@@ -8,7 +8,7 @@ from mqdssm.model.elements import QUOTA_UNLIMITED, Queue
 from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.queuenames import lower_each
 from mqdssm.samples import sample_names, security
-from mqdssm.samples.elements import times
+from mqdssm.samples.elements import draw_times
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.seeded_random import SeededRandom
 
@@ -60,22 +60,22 @@ class Queues:
             "label": rng.of(sample_names.LABEL_FORMS).format(
                 area=area, step=rng.of(sample_names.STEPS), site=self._place
             ),
-            **times(rng),
+            **draw_times(rng),
             "type": self._plan.guid("type", area),
-            "pathname": self._prefix + (name or self._name(number or 0, rng)),
+            "pathname": self._prefix + (name or self._make_name(number or 0, rng)),
             "journaling": rng.one_in(3),
             "quota": rng.of(QUOTAS),
             "journal_quota": rng.of(QUOTAS),
             "authentication": rng.one_in(6),
             "privacy_level": rng.of(PRIVACY),
             "transactional": not multicast and rng.one_in(3),  # MSMQ allows no transactions by multicast
-            "multicast_address": _multicast(rng) if multicast else "",
+            "multicast_address": _draw_multicast(rng) if multicast else "",
             "security": self._security(rng.below(OWNERS + 1), rng.below(security.QUEUE_FORMS)),
             "base_priority": rng.of(PRIORITIES),
         }
         return Queue.from_directory(values)
 
-    def _name(self, number: int, rng: SeededRandom) -> str:
+    def _make_name(self, number: int, rng: SeededRandom) -> str:
         """Return the name of the n-th queue of the machine; all names differ."""
         again, index = divmod(number, NAMES)
         index, area = divmod((self._first_name + STRIDE * index) % NAMES, len(sample_names.AREAS))
@@ -97,10 +97,10 @@ class Queues:
             sid = plan.old_sid(security.DOMAIN_ADMINS_RID)
         elif owner < OWNERS and plan.users:
             sid = plan.user_sid((self._machine * OWNERS + owner) % plan.users)
-        return security.queue_security(
+        return security.make_queue_security(
             sid, plan.computer_sid(self._machine), plan.sid(security.DOMAIN_USERS_RID), form
         )
 
 
-def _multicast(rng: SeededRandom) -> str:
+def _draw_multicast(rng: SeededRandom) -> str:
     return f"234.{rng.below(256)}.{rng.below(256)}.{rng.between(1, 254)}:{rng.between(1024, 65_535)}"

@@ -37,13 +37,13 @@ class System(NamedTuple):
         return f"{self.name} ({self.version}), MSMQ {self.msmq}"
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
 PLACES: Final = tuple(
     SampleSite(*pair.split("/"))
-    for pair in _words(
+    for pair in _split_words(
         "Berlin/BER Paris/PAR Oslo/OSL Madrid/MAD Vienna/VIE Zurich/ZRH Lisbon/LIS Dublin/DUB Prague/PRG "
         "Warsaw/WAW Milan/MIL Helsinki/HEL Stockholm/STO Copenhagen/CPH Brussels/BRU Amsterdam/AMS "
         "London/LON Manchester/MAN Athens/ATH Budapest/BUD Bucharest/BUH Sofia/SOF Zagreb/ZAG Riga/RIX "
@@ -72,11 +72,11 @@ FOREIGN_SYSTEM: Final = System(_OS.FOREIGN, "MQSeries", "5.1", "", server=False)
 SERVER_SYSTEMS: Final = tuple(system for system in SYSTEMS if system.server)
 CLIENT_SYSTEMS: Final = tuple(system for system in SYSTEMS if not system.server)
 
-AREAS: Final = _words(
+AREAS: Final = _split_words(
     "orders invoices shipping returns audit stock prices customers payments payroll tickets reports alerts "
     "claims loans trades bookings deliveries contracts catalog"
 )
-STEPS: Final = _words(
+STEPS: Final = _split_words(
     "inbound outbound errors retry deadletter archive commands events replies notify import export"
 )
 VARIANTS: Final = ("", ".v2", ".test", ".batch", ".prio", "$bak", "#2", "=dr")
@@ -97,11 +97,11 @@ LABEL_FORMS: Final = (
     "Заказы: {area} ({site})",  # Windows-1251
     "",
 )
-FIRST_NAMES: Final = _words(
+FIRST_NAMES: Final = _split_words(
     "ann ben cleo dora emil fay gus hana ivan jo kai lea max nora otto pia quin rosa sven tara ugo vera will "
     "xena yan zoe"
 )
-LAST_NAMES: Final = _words(
+LAST_NAMES: Final = _split_words(
     "adams baker clark diaz evans fischer garcia hansen ito jensen khan larsen meyer novak olsen petrov "
     "quist rossi smith tanaka unger virtanen weber xu young zimmer"
 )

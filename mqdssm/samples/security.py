@@ -16,22 +16,22 @@ DOMAIN_USERS_RID: Final = 513
 QUEUE_FORMS: Final = 3
 
 
-def descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None = None) -> bytes:
+def make_descriptor(owner: Sid | None, aces: Iterable[Ace] | None, group: Sid | None = None) -> bytes:
     """Make a self-relative descriptor; without `aces` it has no DACL."""
     return bytes(SecurityDescriptor.build(owner=owner, group=group, dacl=aces))
 
 
-def public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | SiteAccess]) -> bytes:
+def make_public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | SiteAccess]) -> bytes:
     """Make the descriptor of an enterprise or a site.
 
     Everyone may read, administrators have all rights.
     """
     admins = plan.sid(DOMAIN_ADMINS_RID)
     aces = [allow(EVERYONE, rights.GENERIC_READ), allow(admins, rights.GENERIC_ALL)]
-    return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
+    return make_descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
 
 
-def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
+def make_machine_security(plan: EnterprisePlan, machine: int) -> bytes:
     """Make a machine's descriptor for an installation by an administrator.
 
     See [MS-MQDSSM] 3.1.6.1.1.8.
@@ -42,10 +42,10 @@ def machine_security(plan: EnterprisePlan, machine: int) -> bytes:
         allow(machine_sid, MachineAccess.GENERIC_ALL),
         allow(admins, MachineAccess.GENERIC_ALL),
     ]
-    return descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
+    return make_descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
 
 
-def queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
+def make_queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
     """Make a queue's descriptor.
 
     Args:
@@ -61,4 +61,4 @@ def queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:
         [allow(users, QueueAccess.GENERIC_WRITE | QueueAccess.PEEK_MESSAGE)],
     ][form]
     full = [allow(sid, QueueAccess.GENERIC_ALL) for sid in (computer, owner, BUILTIN_ADMINISTRATORS)]
-    return descriptor(owner, aces + full, users)
+    return make_descriptor(owner, aces + full, users)

@@ -57,13 +57,13 @@ class SeededRandom:
         return low + self.below(high - low + 1)
 
 
-def guid(*names: object) -> UUID:
+def compute_guid(*names: object) -> UUID:
     """Compute a GUID from some names."""
     digest = hashlib.blake2b("/".join(map(str, names)).encode(), digest_size=16, person=b"mqdssm guid")
     return UUID(bytes=digest.digest(), version=4)
 
 
-def octets(count: int, *names: object) -> bytes:
+def compute_octets(count: int, *names: object) -> bytes:
     """Compute bytes from some names.
 
     Args:

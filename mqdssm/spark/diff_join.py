@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from mqdssm.pipeline.diff import sql
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
-from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
 from mqdssm.spark.plans import path_to_read, path_to_write, read_frame, union_of
 
@@ -112,10 +112,10 @@ class SparkJoin:
         if pair.guid_map is not None and has_map:
             changed = self._spark.read.parquet(path_to_read(pair.guid_map)).dropDuplicates([OLD])
             frame = frame.join(
-                changed, F.expr(sql.own_key(compared, column_names, SPARK)) == F.col(OLD), "left"
+                changed, F.expr(sql.build_own_key(compared, column_names, SPARK)) == F.col(OLD), "left"
             )
         root = None if side.root is None else str(side.root)
-        key = sql.key(compared, column_names, root, SPARK, has_map=has_map)
+        key = sql.build_key(compared, column_names, root, SPARK, has_map=has_map)
         return frame.withColumn(KEY, F.expr(key)).drop(OLD, NEW)
 
     def _of_type(self, compared: ComparableType, keys: Path, pair: Pair) -> "DataFrame":
@@ -125,7 +125,9 @@ class SparkJoin:
         from mqdssm.spark.source import spark_schema
 
         key_frame = self._spark.read.schema(f"{KEY} string").parquet(path_to_read(keys))
-        types = {field.name: field.dataType for field in spark_schema(shown_columns(compared, pair.sides))}
+        types = {
+            field.name: field.dataType for field in spark_schema(select_shown_columns(compared, pair.sides))
+        }
         parts = []
         for place, side in enumerate(pair.sides):
             frame = self._read_keyed(compared, side, pair)
@@ -150,7 +152,7 @@ def _make_canonical(compared: ComparableType, side: "Side", *, respelt: bool) ->
 
     root = None if side.root is None else str(side.root)
     return [
-        F.expr(sql.canonical(field, side.letter, root, SPARK, respelt=respelt)).alias(field.name)
+        F.expr(sql.build_canonical(field, side.letter, root, SPARK, respelt=respelt)).alias(field.name)
         for field in compared.fields
     ]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.model.safe_text import REMOVED, redact
 from mqdssm.pipeline.mqis.files import TableFiles
-from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret, shown_url
+from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret, shorten_url
 from mqdssm.spark.plans import path_to_write
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -81,7 +81,7 @@ class _Reader:
         self._kind = url.split(":")[1].lower()
         driver = jdbc.driver or DRIVERS.get(self._kind)
         if driver is None:
-            raise ConfigError(f"name the driver for {shown_url(url)} in [jdbc] of a --mapping file")
+            raise ConfigError(f"name the driver for {shorten_url(url)} in [jdbc] of a --mapping file")
         self._options = {
             "url": url,
             "driver": driver,
@@ -183,7 +183,7 @@ class _Reader:
 
     @property
     def _url_text(self) -> str:
-        return shown_url(self._url)
+        return shorten_url(self._url)
 
     def _make_partition_options(self, table: MqisTable) -> dict[str, str]:
         mapped = self._mapping.table(table)

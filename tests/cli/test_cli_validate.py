@@ -25,7 +25,7 @@ from support.spark.without_java import (
     start_mqdssm,
 )
 
-from mqdssm.samples.faults import Truth, compared
+from mqdssm.samples.faults import Truth, compare_with_truth
 
 pytestmark = pytest.mark.slow  # starts programs
 
@@ -106,7 +106,9 @@ def test_mqis_tables(environment: dict[str, str], tmp_path: Path) -> None:
     wanted = planted.tables(tmp_path / "mqis", 1)
     out, _ = run_mqdssm(environment, "validate", "--mqis", str(tmp_path / "mqis"), "-o", "json", code=1)
     found = [json.loads(line) for line in out.splitlines()][:-1]
-    outcome = compared(wanted, (Truth(one["rule"], one["type"], one["guid"], one["dn"]) for one in found))
+    outcome = compare_with_truth(
+        wanted, (Truth(one["rule"], one["type"], one["guid"], one["dn"]) for one in found)
+    )
     assert outcome.missed == ()
     assert outcome.planted > 100
 

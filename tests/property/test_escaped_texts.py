@@ -22,13 +22,13 @@ from mqdssm.cli.watch.lines import status_json
 from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.elements import Queue
 from mqdssm.model.safe_text import printable_json, visible
-from mqdssm.pipeline.diff.changes import _Changes, _comment
-from mqdssm.pipeline.inventory.writers import _csv_line, cell, json_line
+from mqdssm.pipeline.diff.changes import _Changes, _format_comment
+from mqdssm.pipeline.inventory.writers import _format_csv_line, format_cell, format_json_line
 from mqdssm.pipeline.ldif import record, replacement
 from mqdssm.pipeline.migrate.places import MapRow, write_guid_map
 from mqdssm.pipeline.report.page import shown
 from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records
-from mqdssm.samples.generate import _csv_line as sample_line
+from mqdssm.samples.generate import _format_csv_line as sample_line
 from mqdssm.tables.ldif import fold
 
 GUID = UUID("11111111-2222-3333-4444-555555555555")
@@ -56,7 +56,7 @@ def printed():
 def test_ldif_holds_the_records_that_were_written(dn: str, value: str) -> None:
     made = record(dn, [("description", [value.encode()]), ("cn", [b"x"])], "add")
     made += replacement(dn, [("description", [value.encode()])])
-    text = _comment(f"{dn}: {value}") + made.decode("ascii") + _comment(value)
+    text = _format_comment(f"{dn}: {value}") + made.decode("ascii") + _format_comment(value)
     assert is_harmless(text)
     assert text.isascii()
     first, second = read_ldif(text.encode())
@@ -119,7 +119,7 @@ def test_csv_has_one_row_for_each(first: str, second: str) -> None:
     assert (row[0], json.loads(row[1])) == (first, [second])
     sampled = sample_line(["a", "b"], {"a": first, "b": second})
     assert list(csv.reader(io.StringIO(sampled, newline=""), strict=True)) == [[first, second]]
-    listed = _csv_line([cell(first), cell([second, 1]), cell(None)])
+    listed = _format_csv_line([format_cell(first), format_cell([second, 1]), format_cell(None)])
     assert is_harmless(listed.removesuffix("\r\n"))
     ((one, two, none),) = csv.reader(io.StringIO(listed, newline=""), strict=True)
     assert one.removeprefix("'") == visible(first) or one == visible(first)
@@ -141,7 +141,7 @@ def test_json_means_what_it_meant(text: str) -> None:
     for made in (json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, indent=2)):
         assert json.loads(printable_json(made)) == value
         assert is_harmless(printable_json(made))
-    assert is_harmless(json_line(value))
+    assert is_harmless(format_json_line(value))
     told = status_json(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
     assert told.isprintable()
     assert json.loads(told)["text"] == text

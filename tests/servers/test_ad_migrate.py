@@ -52,7 +52,7 @@ def check(domain, folder, sample, report):
             assert set(link.site_gate_identifier_list) <= set(managers)
         served = 0
         for number in range(sample.machines):
-            wanted = elements.machine(sample, number).manager
+            wanted = elements.make_machine(sample, number).manager
             manager = managers[new[sample.guid("machine", number)]]
             assert manager.original_identifier == wanted.identifier
             for name in ("site_identifier_list", "out_routing_server_identifier_list"):

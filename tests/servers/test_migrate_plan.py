@@ -59,10 +59,11 @@ def test_a_sample_is_planned_made_and_equal_afterwards(server, tmp_path):
     sample = enterprise_of(server)
     generate(sample, tmp_path / "mqis", SampleForm.MQIS)
     sids = "".join(
-        f"{sample.user_sid(number)},{elements.user_name(sample, number)}\n" for number in range(sample.users)
+        f"{sample.user_sid(number)},{elements.make_user_name(sample, number)}\n"
+        for number in range(sample.users)
     )
     for number in range(sample.users):
-        server.add_user(elements.user_name(sample, number))
+        server.add_user(elements.make_user_name(sample, number))
     (tmp_path / "sids.csv").write_text(sids)
     asked = {"create_computers": True, "sid_map": tmp_path / "sids.csv"}
 
@@ -101,7 +102,7 @@ def test_a_sample_is_planned_made_and_equal_afterwards(server, tmp_path):
             assert wrong == []
         links = {link.identifier: link for link in directory.search(mqdssm.RoutingLink)}
         for ends in sample.links():  # MSMQ 1.0 keeps the gates with the sites
-            made_link = elements.link(sample, *ends)
+            made_link = elements.make_link(sample, *ends)
             assert set(links[made_link.identifier].site_gate_identifier_list) == set(
                 made_link.site_gate_identifier_list
             )
@@ -410,7 +411,7 @@ def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
     generate(sample, tmp_path / "mqis", SampleForm.MQIS)
     name = sample.machine_name(0)
     dn = server.add_computer(name)
-    keys = elements.machine(sample, 1).manager.public_signing_key_list
+    keys = elements.make_machine(sample, 1).manager.public_signing_key_list
     with mqdssm.connect(server.url, **access_to(server)) as directory:
         directory.session.modify(dn, {"mSMQSignCertificates": (keys,)})
     plan = plan_here(server, tmp_path / "mqis", tmp_path / "plan", create_computers=True, on_conflict="skip")

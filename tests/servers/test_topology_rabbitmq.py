@@ -8,7 +8,7 @@ from support.enterprises.rules_world import OWNER, descriptor, queue, sound, tab
 from support.servers.private_rabbitmq import running, why_none
 from support.spark.exports import write_export
 
-from mqdssm.pipeline.inventory import opened
+from mqdssm.pipeline.inventory import open_source
 from mqdssm.pipeline.topology import Broker, convert
 from mqdssm.wire.acl import allow
 from mqdssm.wire.masks import QueueAccess
@@ -34,7 +34,7 @@ def definitions(folder: Path) -> Path:
         )
     ]
     write_export(folder / "export", tables(made))
-    with opened(folder / "export") as source:
+    with open_source(folder / "export") as source:
         convert(source, Broker.RABBITMQ, folder / "out")
     return folder / "out" / "definitions.json"
 

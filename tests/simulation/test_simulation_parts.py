@@ -15,7 +15,7 @@ from mqdssm.model.messages import BSCAckMessage, Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
 from mqdssm.model.seqnum import MAX, MIN, SequenceNumber
-from mqdssm.samples.seeded_random import SeededRandom, guid
+from mqdssm.samples.seeded_random import SeededRandom, compute_guid
 from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
 from mqdssm.testing.simulation.ledger import Ledger, NumberedChange
 from mqdssm.testing.simulation.losses import Losses
@@ -27,8 +27,8 @@ from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.stores import CrashingStore
 from mqdssm.testing.simulation.trace import Violation
 
-OBJECT = Guid.of(guid("object"))
-OTHER = Guid.of(guid("other"))
+OBJECT = Guid.of(compute_guid("object"))
+OTHER = Guid.of(compute_guid("other"))
 ALWAYS = 1000
 MESSAGE = BSCAckMessage(site_id=NULL_GUID, bsc_machine_id=NULL_GUID, bsc_name="a")
 

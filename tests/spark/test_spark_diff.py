@@ -25,7 +25,7 @@ from mqdssm.model.dn import DN, escape_value
 from mqdssm.pipeline.diff import recheck
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import EXPORTED, export
 from mqdssm.pipeline.local import LocalRunner
@@ -48,7 +48,9 @@ def engine(request, monkeypatch):
     """Every test runs on both engines."""
     if request.param == "spark":
         request.getfixturevalue("spark")
-    monkeypatch.setattr(sys.modules[__name__], "comparison", partial(comparison, engine=request.param))
+    monkeypatch.setattr(
+        sys.modules[__name__], "compare_sources", partial(compare_sources, engine=request.param)
+    )
     monkeypatch.setenv("TESTED_ENGINE", request.param)
     return request.param
 
@@ -196,7 +198,7 @@ def test_ldif_makes_one_enterprise_of_another_one(sample_server, samples, tmp_pa
         made = invoke(tmp_path / "out", server.url, "-o", "ldif", code=1, **environment_of(server))
         apply(server, made.stdout)
         a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(server.url,), login=login_to(server))
-        with comparison(a, b, ComparisonRequest()) as found:
+        with compare_sources(a, b, ComparisonRequest()) as found:
             assert [(one.kind, one.type, one.name, one.attributes) for one in found.differences] == []
             assert found.objects[0] == found.objects[1] > 190
 
@@ -214,7 +216,7 @@ def test_ldif_out_of_mqis_tables(samples, sample_server):
     made = invoke(samples / "mqis", sample_server.url, "-o", "ldif", code=1, **environment)
     assert "\n# " not in made.stdout  # nothing that cannot be said
     apply(sample_server, made.stdout)
-    with comparison(a, b, ComparisonRequest()) as found:
+    with compare_sources(a, b, ComparisonRequest()) as found:
         assert [(one.kind, one.type, one.name, one.attributes) for one in found.differences] == []
     refused = invoke(sample_server.url, samples / "mqis", "-o", "ldif", code=6, **environment)
     assert "LDIF cannot change B" in refused.stderr
@@ -316,7 +318,7 @@ def test_what_settled_meanwhile_is_no_difference(samples, sample_server, tmp_pat
 
     monkeypatch.setattr(recheck, "_recheck_once", mended_first)
     b = GivenSide(urls=(sample_server.url,), login=login)
-    with comparison(GivenSide(folder=tmp_path / "out"), b, ComparisonRequest()) as found:
+    with compare_sources(GivenSide(folder=tmp_path / "out"), b, ComparisonRequest()) as found:
         assert [(one.kind, one.name) for one in found.differences] == [
             (ObjectDifferenceKind.DIFFERENT, queues[2].pathname)
         ]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import mqdssm
-from mqdssm.pipeline.diff.changes import changes
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.changes import format_changes
+from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.testing import SambaDomainController
@@ -28,11 +28,11 @@ def test_queues_of_another_kind_of_server(spark, enterprise, tmp_path):
             directory.create(mqdssm.Queue(pathname=r"web01\extra"))
         a, b = GivenSide(folder=tmp_path / "out"), GivenSide(urls=(domain.ldaps_url,), login=login)
         asked = ComparisonRequest(types=frozenset({"queue"}), mending=True)
-        with comparison(a, b, asked) as found:
+        with compare_sources(a, b, asked) as found:
             assert {one.kind for one in found.differences} == {"missing", "extra"}
-            ldif = "".join(changes(found))
+            ldif = "".join(format_changes(found))
         apply(domain, ldif, tmp_path)
-        with comparison(a, b, asked) as found:
+        with compare_sources(a, b, asked) as found:
             assert [(one.kind, one.name, one.attributes, one.a, one.b) for one in found.differences] == []
 
 

@@ -93,7 +93,7 @@ def test_old_sids_are_those_of_the_new_domain(engine, samples, server, tmp_path)
     assert same.stdout == "no differences\n"
     # names of accounts are those of the directory
     old = [sid.replace(domain, OLD_DOMAIN) for sid in new]
-    names = [elements.user_name(SAMPLE, number) for number in range(SAMPLE.users)]
+    names = [elements.make_user_name(SAMPLE, number) for number in range(SAMPLE.users)]
     lines = [f'"{sid}" = "{name}"\n' for sid, name in zip(old, names, strict=True)]
     (tmp_path / "names.toml").write_text("[sids]\n" + "".join(lines))
     by_name = ["--sid-map", tmp_path / "names.toml", "--type", "user", "--engine", engine]

@@ -14,12 +14,12 @@ from support.mqis.plans import lines_of
 from support.spark.exports import access_to
 
 import mqdssm
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.exposure import Exposure
 from mqdssm.pipeline.exposure import json_lines as exposure_lines
-from mqdssm.pipeline.inventory import Inventory, json_lines, opened
+from mqdssm.pipeline.inventory import Inventory, format_json_lines, open_source
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import PlanRequest, plan_migration
@@ -57,10 +57,10 @@ def test_an_inventory_and_an_exposure(spark, enterprise) -> None:
     found = {}
     for engine in ENGINES:
         source = {"urls": [enterprise.server.url], "access": enterprise.access}
-        with opened(**source, engine=engine) as where:
+        with open_source(**source, engine=engine) as where:
             inventory = Inventory(where, engine=engine)
             exposure = Exposure(inventory, {}, stale_days=90)
-            texts = [*json_lines(inventory)], [*exposure_lines(exposure)]
+            texts = [*format_json_lines(inventory)], [*exposure_lines(exposure)]
         for head, *records in ([*map(json.loads, lines)] for lines in texts):
             assert head.pop("engine") == engine
             del head["taken"]
@@ -73,7 +73,7 @@ def test_a_conversion(spark, enterprise, tmp_path) -> None:
     found = {}
     for engine in ENGINES:
         source = {"urls": [enterprise.server.url], "access": enterprise.access}
-        with opened(**source, engine=engine) as where:
+        with open_source(**source, engine=engine) as where:
             made = convert(where, Broker.RABBITMQ, tmp_path / engine, engine=engine)
         assert made.engine == engine
         files = {name: (tmp_path / engine / name).read_text() for name in made.files}
@@ -128,7 +128,7 @@ def test_folders_with_any_name(spark, enterprise, tables, tmp_path, monkeypatch,
     assert len(own) == 3
     shutil.copytree(tables, odd / "tables")
     sides = GivenSide(folder=odd / "tables" / "sound"), GivenSide(folder=odd / "tables" / "broken")
-    with comparison(*sides, ComparisonRequest(types=["queue"]), engine=engine) as compared:
+    with compare_sources(*sides, ComparisonRequest(types=["queue"]), engine=engine) as compared:
         assert compared.engine == engine
         assert len(list(compared.differences)) > 5
 
@@ -140,7 +140,7 @@ def test_a_comparison(spark, tables) -> None:
     sides = GivenSide(folder=tables / "sound"), GivenSide(folder=tables / "broken")
     asked = ComparisonRequest(types=["queue", "queue-manager"])
     for engine in ENGINES:
-        with comparison(*sides, asked, engine=engine) as made:
+        with compare_sources(*sides, asked, engine=engine) as made:
             assert made.engine == engine
             found[engine] = list(made.differences)
     assert len(found["local"]) > 50
@@ -152,7 +152,7 @@ SAMPLE = EnterprisePlan(sites=3, machines=12, queues=60, users=3, seed=1)
 
 def live_in(directory: mqdssm.Directory) -> None:
     """Make what somebody has before a migration: a differing object, a collision, and what is left over."""
-    site, other = (elements.site(SAMPLE, number) for number in range(2))
+    site, other = (elements.make_site(SAMPLE, number) for number in range(2))
     directory.create(mqdssm.Site(name=site.name, identifier=site.identifier, foreign_site=True))
     directory.create(mqdssm.Site(name=other.name, identifier=uuid5(NAMESPACE_OID, "another one")))
     old = directory.create(mqdssm.Site(name="Old", identifier=uuid5(NAMESPACE_OID, "old")))

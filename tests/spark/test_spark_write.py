@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import mqdssm
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison
+from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.manifest import MANIFEST_NAME, sha256
 from mqdssm.spark.source import read, register
@@ -90,7 +90,7 @@ def test_what_was_read_can_be_written_elsewhere(spark, enterprise, tmp_path):
         a = GivenSide(urls=(enterprise.server.url,), login=enterprise.access)
         b = GivenSide(urls=(server.url,), login=login)
         types = frozenset(("site", "queue-manager", "routing-link", "queue", "settings"))
-        with comparison(a, b, ComparisonRequest(types=types, ignored=("settings.Identifier",))) as found:
+        with compare_sources(a, b, ComparisonRequest(types=types, ignored=("settings.Identifier",))) as found:
             differing = [(one.type, one.name, one.attributes) for one in found.differences]
         assert [one for one in differing if one[0] != "settings"] == []
 

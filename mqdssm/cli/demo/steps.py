@@ -53,7 +53,7 @@ def make_accounts(
         stage.call("server.add_user(name)      # for each of them")
         lines = []
         for number in range(users):
-            name = elements.user_name(plan, number)
+            name = elements.make_user_name(plan, number)
             server.add_user(name)
             lines.append(f"{plan.user_sid(number)},{name}\n")
         sid_map.write_text("".join(lines), encoding="ascii")
@@ -143,7 +143,7 @@ def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.report import read_left_out, read_places, read_rejects
     from mqdssm.samples.faults import Truth, read_truth
-    from mqdssm.samples.planted_outcomes import Arrived, RejectedRow, accounted
+    from mqdssm.samples.planted_outcomes import Arrived, RejectedRow, follow_planted
 
     where = read_places(migrated.plan, plan)
     rejected = [
@@ -160,7 +160,7 @@ def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables
         guid = finding.guid if finding.dn is None else where.get(normalize(finding.dn), finding.guid)
         findings.append(Truth(finding.rule, finding.type, guid, None))
     arrived = Arrived(rejected, frozenset(read_left_out(plan)), frozenset(where.values()), findings)
-    return accounted(read_truth(tables), arrived)
+    return follow_planted(read_truth(tables), arrived)
 
 
 CONTAINERS: Final = frozenset({"msmq", "Computers", "Servers", "Sites", "Configuration"})

@@ -110,7 +110,7 @@ POSTPONED: Final = ("mSMQOutRoutingServers", "mSMQInRoutingServers", "mSMQSiteGa
 UNREADABLE: Final = "Unreadable"
 
 
-def changes(comparison: "Comparison") -> Iterator[str]:
+def format_changes(comparison: "Comparison") -> Iterator[str]:
     """Yield the LDIF records that make side B equal side A.
 
     Args:
@@ -141,26 +141,30 @@ class _Changes:
     def records(self) -> Iterator[str]:
         """Yield all records, in the order in which they have to be applied."""
         a, b = self._comparison.a, self._comparison.b
-        yield _comment(f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors")
+        yield _format_comment(
+            f"makes {b.name} equal {a.name}: ldapmodify -f; add -c to continue after errors"
+        )
         self._find_occupants()
         for type_name in ORDER:
             for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.MISSING):
-                yield from self._with_comment(difference, self._added(difference))
+                yield from self._with_comment(difference, self._format_addition(difference))
         for type_name in ORDER:
             for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.DIFFERENT):
-                yield from self._with_comment(difference, self._changed(difference))
+                yield from self._with_comment(difference, self._format_change(difference))
         for dn, values in self._later:
-            yield replacement(str(self._moved(dn)), list(values.items())).decode("ascii")
+            yield replacement(str(self._move_dn(dn)), list(values.items())).decode("ascii")
         for type_name in reversed(ORDER):
             for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.EXTRA):
-                yield from self._with_comment(difference, self._deleted(difference))
+                yield from self._with_comment(difference, self._format_deletion(difference))
 
     def _with_comment(self, difference: "ObjectDifference", records: Iterator[str]) -> Iterator[str]:
         try:
             yield from records
         except (MqdssmError, ValueError) as error:
             why = describe_problems(error) if isinstance(error, ValidationError) else error
-            yield _comment(f"{difference.type} {difference.name or difference.key} is left as it is: {why}")
+            yield _format_comment(
+                f"{difference.type} {difference.name or difference.key} is left as it is: {why}"
+            )
 
     # -- names that are taken by objects with other GUIDs
 
@@ -186,13 +190,13 @@ class _Changes:
 
     # -- records of one difference
 
-    def _added(self, difference: "ObjectDifference") -> Iterator[str]:
+    def _format_addition(self, difference: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(difference)
         new_entry = self._to.entry(difference.type, row)
         if difference.type == "settings":
             for above in self._leftover.missing_above(new_entry.dn):
                 yield _add(self._to.container(above))
-        yield from self._left_out(difference.type, new_entry, new_entry.missing)
+        yield from self._describe_left_out(difference.type, new_entry, new_entry.missing)
         later = new_entry.postpone(POSTPONED)
         if later:
             self._later.append((new_entry.dn, self._to.references(later)))
@@ -207,10 +211,10 @@ class _Changes:
         if keys:
             yield replacement(str(new_entry.dn.parent), list(keys.items())).decode("ascii")
 
-    def _changed(self, difference: "ObjectDifference") -> Iterator[str]:
+    def _format_change(self, difference: "ObjectDifference") -> Iterator[str]:
         row = self._to.row(difference)
         new_entry = self._to.entry(difference.type, row)
-        dn = self._moved(self._to.dn_of(difference) or new_entry.dn)
+        dn = self._move_dn(self._to.dn_of(difference) or new_entry.dn)
         if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
             yield modrdn(dn, new_entry.dn).decode("ascii")
             self._moves.append((dn, new_entry.dn))
@@ -219,7 +223,7 @@ class _Changes:
         on_computer: dict[str, Sequence[bytes]] = {}
         for name in difference.attributes:
             if name == UNREADABLE:
-                yield _comment(
+                yield _format_comment(
                     f"{difference.type} {dn}: a value of A cannot be read, B is left as it is there"
                 )
                 continue
@@ -231,17 +235,19 @@ class _Changes:
                 target_row = difference.b or {}
                 new_values |= {
                     attribute: new_entry.values.get(attribute, ())
-                    for attribute in _written(of_table)
+                    for attribute in _list_written(of_table)
                     # a name without a second part on both sides
                     if attribute in new_entry.values or target_row.get(attribute, attribute) is not None
                 }
-        yield from self._left_out(difference.type, new_entry, new_values)
+        yield from self._describe_left_out(difference.type, new_entry, new_values)
         if new_values:
             yield replacement(str(dn), list(new_values.items())).decode("ascii")
         if on_computer:
             yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
-    def _left_out(self, type_name: str, new_entry: "MadeEntry", names: Collection[str]) -> Iterator[str]:
+    def _describe_left_out(
+        self, type_name: str, new_entry: "MadeEntry", names: Collection[str]
+    ) -> Iterator[str]:
         """Yield a comment for each attribute that lacks references.
 
         References to objects that B does not have are left out.
@@ -249,11 +255,11 @@ class _Changes:
         for name, guids in self._to.unknown(new_entry).items():
             if name in names:
                 unknown = ", ".join(map(str, guids))
-                yield _comment(
+                yield _format_comment(
                     f"{type_name} {new_entry.dn}: {name} is written without {unknown}, which B does not have"
                 )
 
-    def _deleted(self, difference: "ObjectDifference") -> Iterator[str]:
+    def _format_deletion(self, difference: "ObjectDifference") -> Iterator[str]:
         dn = self._to.dn_of(difference)
         if dn is None or difference.type == "enterprise":
             raise ConfigError("it does not say where it is")
@@ -261,14 +267,14 @@ class _Changes:
             dn in self._occupants and self._occupants[dn].key == difference.key
         ):
             return
-        now = self._moved(dn)
+        now = self._move_dn(dn)
         for below in self._leftover.find_below(now, difference.type):
             yield _delete(below)
         yield _delete(now)
         for empty in self._leftover.emptied(now, difference.type):
             yield _delete(empty)
 
-    def _moved(self, dn: DN) -> DN:
+    def _move_dn(self, dn: DN) -> DN:
         """Return the DN of an object after the earlier moves."""
         for old, new in self._moves:
             if dn.is_at_or_below(old):
@@ -276,11 +282,11 @@ class _Changes:
         return dn
 
 
-def _written(row: Any) -> Sequence[str]:
+def _list_written(row: Any) -> Sequence[str]:
     return row.written or tuple(name for name in row.ldap if name != "distinguishedName")
 
 
-def _comment(text: str) -> str:
+def _format_comment(text: str) -> str:
     return comment(text) + "\n\n"
 
 
@@ -292,7 +298,7 @@ def _delete(dn: DN) -> str:
     return record(str(dn), [], "delete").decode("ascii")
 
 
-def sddl(value: str) -> str:
+def format_sddl(value: str) -> str:
     """Return a base64 security descriptor as SDDL; a damaged one unchanged."""
     try:
         return SecurityDescriptor.from_bytes(b64decode(value)).to_sddl()

@@ -174,7 +174,7 @@ def choose(
                 if not side.is_directory
             ]
             continue
-        fields, out = _fields(name, a, b, ignored)
+        fields, out = _select_fields(name, a, b, ignored)
         comparable.append(ComparableType(name, fields))
         left_out += out
         if name == "user" and (a.root is None) != (b.root is None):
@@ -201,7 +201,7 @@ def check_ignored(ignored: Collection[str]) -> None:
             raise ConfigError(f"there is no attribute {attribute} to ignore{hint}")
 
 
-def _fields(
+def _select_fields(
     name: str, a: "Side", b: "Side", ignored: Collection[str]
 ) -> tuple[tuple[Field, ...], list[LeftOut]]:
     frame = FRAME_TYPES[name]
@@ -211,7 +211,7 @@ def _fields(
         if column.name in {KEY, _BY.get(name), ORIGINAL_IDENTIFIER.name}:
             continue  # these columns identify objects
         row = frame.rows.get(column.name)
-        reason = _reason(frame, column, row, (a, b), ignored)
+        reason = _explain_left_out(frame, column, row, (a, b), ignored)
         if reason:
             left_out.append(LeftOut(name, column.name, reason))
         else:
@@ -225,7 +225,7 @@ def references_of(type_name: str) -> frozenset[str]:
     return frozenset(reference.adm for reference in references.values())
 
 
-def needed(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:
+def list_needed_types(types: Collection[str] | None, *, mending: bool) -> frozenset[str] | None:
     """Return the types that a comparison has to read; None: all.
 
     Args:
@@ -259,7 +259,7 @@ def field_of(type_name: str, column: Column, row: Row | None) -> Field:
     return Field(column, row, default, lenient, column.name in references_of(type_name))
 
 
-def _reason(
+def _explain_left_out(
     frame: FrameType, column: Column, row: Row | None, sides: Sequence["Side"], ignored: Collection[str]
 ) -> str:
     """Return the reason for not comparing a column; empty if it is compared."""

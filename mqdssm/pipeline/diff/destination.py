@@ -56,7 +56,7 @@ class Destination:
         """Read the DNs of B's computers and of the objects of B that others refer to."""
         names = self._comparison.pair.grounds[1].names
         for type_name in (*REFERRED, "computer"):
-            for row in self._rows(type_name, (KEY, ORIGINAL_IDENTIFIER.name, "FullPath")):
+            for row in self._read_rows(type_name, (KEY, ORIGINAL_IDENTIFIER.name, "FullPath")):
                 guid, dn = row.get(KEY), row.get("FullPath")
                 if dn is None:
                     continue
@@ -67,7 +67,7 @@ class Destination:
                     self._real[names.get(guid, guid)] = guid
                     self._dns[UUID(guid)] = dn
 
-    def _rows(self, type_name: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    def _read_rows(self, type_name: str, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         dataset = self._comparison.b.sets.get(type_name)
         if dataset is None:
             return
@@ -104,13 +104,13 @@ class Destination:
             value = row[name]
             if value:
                 row[name] = (
-                    list(map(self._target_guid, value))
+                    list(map(self._find_target_guid, value))
                     if isinstance(value, list)
-                    else self._target_guid(value)
+                    else self._find_target_guid(value)
                 )
         return row
 
-    def _target_guid(self, guid: str) -> str:
+    def _find_target_guid(self, guid: str) -> str:
         common = self._common.get(guid, guid)
         return self._real.get(common, common)
 
@@ -124,20 +124,22 @@ class Destination:
             frame = FRAME_TYPES[type_name]
             new_entry = self._maker.companion(type_name, frame.ldap_class or "", frame.rows, row)
         else:
-            new_entry = self._element(type_name, row)
+            new_entry = self._make_element(type_name, row)
         path = row.get("FullPath")
         if self._from is not None and path is not None and type_name not in SINGLE:
             new_entry.dn = self._rebase_dn(path)
         return new_entry
 
-    def _element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+    def _make_element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
         obj: Any = element_of(FRAME_TYPES[type_name], row)
         maker = self._maker
         match type_name:
             case "queue":
-                return maker.queue(obj, self._computer(row, PathName.parse_stored(_text(obj)).computer, 2))
+                return maker.queue(
+                    obj, self._find_computer(row, PathName.parse_stored(_read_text(obj)).computer, 2)
+                )
             case "queue-manager":
-                return maker.queue_manager(obj, self._computer(row, _text(obj), 1))
+                return maker.queue_manager(obj, self._find_computer(row, _read_text(obj), 1))
             case "site":
                 return maker.site(obj)
             case "routing-link":
@@ -149,7 +151,7 @@ class Destination:
             raise ObjectNotFound("there is no account with this SID, and MQIS does not tell its name")
         return maker.user(obj, DN.parse(path).name)
 
-    def _computer(self, row: Mapping[str, Any], name: str, above: int) -> DN:
+    def _find_computer(self, row: Mapping[str, Any], name: str, above: int) -> DN:
         """Return the DN of the computer of an object in B.
 
         Raises:
@@ -222,7 +224,7 @@ class Destination:
                 yield from of_table.written or of_table.ldap
 
 
-def _text(obj: Any) -> str:
+def _read_text(obj: Any) -> str:
     """Return the pathname of a queue, or the computer name of a queue manager."""
     name = obj.pathname if isinstance(obj, Queue) else obj.computer_name
     return name or ""

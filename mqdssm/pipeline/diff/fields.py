@@ -78,7 +78,7 @@ class Ground:
 Same = Callable[[Any, Any], bool]
 
 
-def sameness(field: Field, a: Ground, b: Ground) -> Same:
+def choose_sameness(field: Field, a: Ground, b: Ground) -> Same:
     """Return the function that compares two values of a column.
 
     The function returns True for equal values; None stands for no value.
@@ -88,14 +88,14 @@ def sameness(field: Field, a: Ground, b: Ground) -> Same:
         a: side of the first value.
         b: side of the second value.
     """
-    keys = (_key_maker(field, a), _key_maker(field, b))
+    keys = (_build_key_maker(field, a), _build_key_maker(field, b))
     silent = field.lenient
-    loose = _completes(field) and (a.is_mqis or b.is_mqis)
+    loose = _may_complete(field) and (a.is_mqis or b.is_mqis)
 
     def same(x: Any, y: Any) -> bool:
         if silent and ((x is None and a.is_mqis) or (y is None and b.is_mqis)):
             return True
-        x, y = _filled(field, x), _filled(field, y)
+        x, y = _drop_empty(field, x), _drop_empty(field, y)
         if x is None or y is None:
             return x is y
         if keys[0](x) == keys[1](y):
@@ -104,13 +104,13 @@ def sameness(field: Field, a: Ground, b: Ground) -> Same:
             return False
         expected, actual, side = (x, y, b) if a.is_mqis else (y, x, a)
         return equality.has_expected_values(
-            _attribute(field), [expected], [actual], hides_sacls=side.hides_sacls
+            _name_attribute(field), [expected], [actual], hides_sacls=side.hides_sacls
         )
 
     return same
 
 
-def _filled(field: Field, value: Any) -> Any:
+def _drop_empty(field: Field, value: Any) -> Any:
     if field.column.many:
         return tuple(value) if value else None
     if value is None:
@@ -118,30 +118,30 @@ def _filled(field: Field, value: Any) -> Any:
     return None if value in ("", b"") else value  # a directory stores no empty value (M38)
 
 
-def _attribute(field: Field) -> str:
+def _name_attribute(field: Field) -> str:
     return field.row.ldap[0] if field.row is not None and field.row.ldap else ""
 
 
-def _completes(field: Field) -> bool:
+def _may_complete(field: Field) -> bool:
     """Return True for security descriptors, which a server may complete."""
     return field.row is not None and field.row.syntax is DESCRIPTOR
 
 
-def _key_maker(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
-    make_key = _one_key(field, ground)
+def _build_key_maker(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
+    make_key = _choose_one_key(field, ground)
     if field.column.many:
         return lambda values: frozenset(map(make_key, values))
     return make_key
 
 
-def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
+def _choose_one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
     """Return the function from one value to its comparison key."""
     if field.is_place:
-        return lambda dn: place(dn, ground.root)
+        return lambda dn: strip_root(dn, ground.root)
     if field.refers:
         names = ground.names
         return lambda guid: names.get(guid, guid)
-    attribute = _attribute(field)
+    attribute = _name_attribute(field)
     if field.row is None:
         return lambda value: value
     if field.column.kind is Kind.TEXT:
@@ -154,7 +154,7 @@ def _one_key(field: Field, ground: Ground) -> Callable[[Any], Hashable]:
     return lambda value: value
 
 
-def place(dn: str, root: str) -> Hashable:
+def strip_root(dn: str, root: str) -> Hashable:
     """Return a DN without the root of its tree, or a text that is no DN unchanged."""
     try:
         parsed, top = DN.parse(dn), DN.parse(root)
@@ -178,18 +178,18 @@ class FieldByField:
         self._type = compared.type
         self._strangers = compared.type == "user" and a.is_mqis != b.is_mqis
         self._mqis = (a.is_mqis, b.is_mqis)
-        self._rules = [(field, sameness(field, a, b)) for field in compared.fields]
+        self._rules = [(field, choose_sameness(field, a, b)) for field in compared.fields]
 
     def differences(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the differences of rows that come sorted by `KEY` and `SIDE`."""
-        for rows in _whole_groups(batches):
+        for rows in _split_at_groups(batches):
             batch = self._of_groups(rows)
             if batch.num_rows:
                 yield batch
 
     def _of_groups(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        pairs, lonely = _paired(rows)
-        attributes = self._unlike(rows, [first for first, _ in pairs], [other for _, other in pairs])
+        pairs, lonely = _match_all_rows(rows)
+        attributes = self._find_unlike(rows, [first for first, _ in pairs], [other for _, other in pairs])
         unlike = zip(pairs, attributes, strict=True)
         differences = [
             _Found(ObjectDifferenceKind.DIFFERENT, a, b, a, names) for (a, b), names in unlike if names
@@ -202,9 +202,9 @@ class FieldByField:
                 if of_b
                 else _Found(ObjectDifferenceKind.MISSING, row, None, row)
             )
-        return self._batch(rows, differences)
+        return self._build_batch(rows, differences)
 
-    def _unlike(self, rows: pa.RecordBatch, firsts: list[int], seconds: list[int]) -> list[list[str]]:
+    def _find_unlike(self, rows: pa.RecordBatch, firsts: list[int], seconds: list[int]) -> list[list[str]]:
         """Return the names of the different attributes of each pair of rows."""
         unlike: list[list[str]] = [[] for _ in firsts]
         if not firsts:
@@ -213,12 +213,12 @@ class FieldByField:
         for field, same in self._rules:
             column = rows.column(field.name)
             x, y = column.take(first), column.take(other)
-            for number in _unlike_octets(x, y):
+            for number in _find_unlike_octets(x, y):
                 if not same(x[number].as_py(), y[number].as_py()):
                     unlike[number].append(field.name)
         return unlike
 
-    def _batch(self, rows: pa.RecordBatch, differences: Sequence["_Found"]) -> pa.RecordBatch:
+    def _build_batch(self, rows: pa.RecordBatch, differences: Sequence["_Found"]) -> pa.RecordBatch:
         columns = [name for name in rows.schema.names if name not in {KEY, SIDE}]
         selected = rows.select(columns)
         name_columns = [rows.column(name) for name in SHOWN if name in columns]
@@ -227,10 +227,10 @@ class FieldByField:
             pa.array([self._type] * len(differences), pa.string()),
             pa.array([difference.kind.value for difference in differences], pa.string()),
             rows.column(KEY).take(pa.array(places, pa.int64())),
-            pa.array([_first(name_columns, place) for place in places], pa.string()),
+            pa.array([_find_first(name_columns, place) for place in places], pa.string()),
             pa.array([difference.attributes for difference in differences], pa.list_(pa.string())),
-            pa.array(_texts(selected, [difference.a for difference in differences]), pa.string()),
-            pa.array(_texts(selected, [difference.b for difference in differences]), pa.string()),
+            pa.array(_format_rows(selected, [difference.a for difference in differences]), pa.string()),
+            pa.array(_format_rows(selected, [difference.b for difference in differences]), pa.string()),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -250,19 +250,19 @@ class _Found(NamedTuple):
     attributes: Sequence[str] = ()
 
 
-def _first(columns: Sequence[pa.Array], place: int) -> str:
+def _find_first(columns: Sequence[pa.Array], place: int) -> str:
     """Return the first value of a row that is not NULL, as a name for messages."""
     return next((str(column[place].as_py()) for column in columns if column[place].is_valid), "")
 
 
-def _texts(rows: pa.RecordBatch, places: Sequence[int | None]) -> list[str | None]:
+def _format_rows(rows: pa.RecordBatch, places: Sequence[int | None]) -> list[str | None]:
     """Return the rows at these places as JSON; None for the place None."""
     valid_places = [place for place in places if place is not None]
     written = jsonl_records(rows.take(pa.array(valid_places, pa.int64())))
     return [None if place is None else next(written).decode().rstrip("\n") for place in places]
 
 
-def _unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
+def _find_unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
     """Return the places at which the values of two columns are not identical."""
     if pa.types.is_nested(x.type):
         return [
@@ -276,32 +276,32 @@ def _unlike_octets(x: pa.Array, y: pa.Array) -> list[int]:
     return indices
 
 
-def _whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _split_at_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches that do not divide the rows of one key."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        last = _last_group(batch.column(KEY))
+        last = _find_last_group(batch.column(KEY))
         if last or (waiting and waiting[-1].column(KEY)[-1] != batch.column(KEY)[0]):
-            yield _joined([*waiting, batch.slice(0, last)])
+            yield _join_batches([*waiting, batch.slice(0, last)])
             waiting = []
         waiting.append(batch.slice(last))
     if waiting:
-        yield _joined(waiting)
+        yield _join_batches(waiting)
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches([batch for batch in batches if batch.num_rows])
 
 
-def _last_group(keys: pa.Array) -> int:
+def _find_last_group(keys: pa.Array) -> int:
     """Return the place of the first row with the last key."""
     place: int = pc.index(keys, keys[-1]).as_py()
     return place
 
 
-def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
+def _match_all_rows(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
     """Return pairs of rows of A and B to compare, and rows without a partner.
 
     A row without a partner has True if it is of B.
@@ -317,14 +317,14 @@ def _paired(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], list[tuple[int
         if end - start == 2 and sides[start] != sides[start + 1] and keys[start]:
             pairs.append((start, start + 1))
         else:
-            more, rest = _matched(rows, start, end, sides, by_key=bool(keys[start]))
+            more, rest = _match_rows(rows, start, end, sides, by_key=bool(keys[start]))
             pairs += more
             lonely += rest
         start = end
     return pairs, lonely
 
 
-def _matched(
+def _match_rows(
     rows: pa.RecordBatch, start: int, end: int, sides: Sequence[int], *, by_key: bool
 ) -> tuple[list[tuple[int, int]], list[tuple[int, bool]]]:
     """Pair several rows of one key.

@@ -20,7 +20,7 @@ from mqdssm.pipeline.database import Database, file_list, open_database
 from mqdssm.pipeline.diff import sql
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
-from mqdssm.pipeline.diff.pairing import ORDER, Pair, shown_columns
+from mqdssm.pipeline.diff.pairing import ORDER, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.runner import Job, Piece, Runner, StopRequest
@@ -48,7 +48,8 @@ class LocalJoin:
     def find(self, compared: Sequence[ComparableType], pair: Pair, folder: Path) -> tuple[Path, ...]:
         """See `Join`."""
         tasks = tuple(
-            _task(comparable, pair) for comparable in sorted(compared, key=lambda comparable: comparable.type)
+            _make_task(comparable, pair)
+            for comparable in sorted(compared, key=lambda comparable: comparable.type)
         )
         rows = sum(side.sets[comparable.type].rows for comparable in compared for side in pair.sides)
         names = tuple(f"comparing {task.compared.type}" for task in tasks)
@@ -105,19 +106,19 @@ class JoinTask:
         return (*self.sides[0].paths, *self.sides[1].paths, *changed)
 
 
-def _task(compared: ComparableType, pair: Pair) -> JoinTask:
+def _make_task(compared: ComparableType, pair: Pair) -> JoinTask:
     changed = pair.guid_map if sql.is_mapped(compared) else None
     return JoinTask(
         compared,
-        (_files(compared, pair.sides[0]), _files(compared, pair.sides[1])),
-        arrow_schema(shown_columns(compared, pair.sides)),
+        (_list_files(compared, pair.sides[0]), _list_files(compared, pair.sides[1])),
+        arrow_schema(select_shown_columns(compared, pair.sides)),
         pair.grounds,
         None if changed is None else str(changed),
         pair.has_other_names,
     )
 
 
-def _files(compared: ComparableType, side: "Side") -> SideFiles:
+def _list_files(compared: ComparableType, side: "Side") -> SideFiles:
     dataset = side.sets[compared.type]
     paths = tuple(str(Path(path).resolve()) for path in dataset.paths)
     return SideFiles(
@@ -174,7 +175,7 @@ class SortWork:
                 reporting_full_disk(self.folder),
                 open_database(self.folder, [str(self.path)], stop) as database,
             ):
-                return _sorted(database, self.path, self.folder)
+                return _sort_file(database, self.path, self.folder)
 
         yield sort
 
@@ -185,31 +186,33 @@ def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
     Returns their file, or None without differences.
     """
     for side in task.sides:
-        database.run(f"create view {side.letter} as {_objects(task, side)}")
-    database.run(_candidates(task))
-    batches = (_typed(batch, task.schema) for batch in database.batches(_rows(task), BATCH_ROWS))
+        database.run(f"create view {side.letter} as {_build_objects_query(task, side)}")
+    database.run(_build_candidates_query(task))
+    batches = (
+        _cast_types(batch, task.schema) for batch in database.batches(_build_rows_query(task), BATCH_ROWS)
+    )
     path = folder / "unsorted.parquet"
     count = 0
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
         for batch in FieldByField(task.compared, *task.grounds).differences(batches):
             writer.write_batch(batch)
             count += batch.num_rows
-    return _sorted(database, path, folder) if count else None
+    return _sort_file(database, path, folder) if count else None
 
 
-def _objects(task: JoinTask, side: SideFiles) -> str:
+def _build_objects_query(task: JoinTask, side: SideFiles) -> str:
     """Return the query for the objects of a side with their keys."""
     has_map = task.guid_map is not None
-    key = sql.key(task.compared, side.columns, side.root, DUCKDB, has_map=has_map)
+    key = sql.build_key(task.compared, side.columns, side.root, DUCKDB, has_map=has_map)
     query = f"select *, {key} as {KEY} from {file_list(side.paths)}"
     if task.guid_map is not None:
         changed = f"(select distinct on ({OLD}) {OLD}, {NEW} from {file_list([task.guid_map])})"
-        key_sql = sql.own_key(task.compared, side.columns, DUCKDB)
+        key_sql = sql.build_own_key(task.compared, side.columns, DUCKDB)
         query += f" left join {changed} as changed on {key_sql} = changed.{OLD}"
     return query
 
 
-def _candidates(task: JoinTask) -> str:
+def _build_candidates_query(task: JoinTask) -> str:
     """Return the query for the keys of objects that may differ.
 
     The query makes the table ``wanted``.
@@ -218,7 +221,7 @@ def _candidates(task: JoinTask) -> str:
     forms = []
     for side in task.sides:
         cells = [
-            f"{sql.canonical(field, side.letter, side.root, DUCKDB, respelt=task.respelt)} as c{number}"
+            f"{sql.build_canonical(field, side.letter, side.root, DUCKDB, respelt=task.respelt)} as c{number}"
             for number, field in enumerate(task.compared.fields)
         ]
         once = f"{KEY} not in (select {KEY} from repeated)"
@@ -236,7 +239,7 @@ def _candidates(task: JoinTask) -> str:
     )
 
 
-def _rows(task: JoinTask) -> str:
+def _build_rows_query(task: JoinTask) -> str:
     """Return the query for the objects of both sides that may differ.
 
     The rows are in the order of their keys.
@@ -252,14 +255,14 @@ def _rows(task: JoinTask) -> str:
     return f"{' union all '.join(parts)} order by {KEY}, {SIDE}"
 
 
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _cast_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows with their columns cast to the types of `schema`."""
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     names = [KEY, SIDE, *schema.names]
     return pa.RecordBatch.from_arrays([batch.column(KEY), batch.column(SIDE), *columns], names=names)
 
 
-def _sorted(database: Database, path: Path, folder: Path) -> Path:
+def _sort_file(database: Database, path: Path, folder: Path) -> Path:
     """Sort a file of differences by DuckDB, which spills to disk."""
     target = folder / "sorted.parquet"
     order = ", ".join(f"coalesce({name}, '')" for name in ORDER)

@@ -79,7 +79,7 @@ class JoinRunner(Protocol):
         """See `mqdssm.pipeline.validate.run.SqlRunner`."""
 
 
-def shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
+def select_shown_columns(compared: ComparableType, sides: "tuple[Side, Side]") -> tuple[Column, ...]:
     """Return the columns of a type that at least one side has."""
     column_names = {name for side in sides for name in side.sets[compared.type].types}
     return tuple(column for column in compared.frame.columns if column.name in column_names)

@@ -18,7 +18,7 @@ from mqdssm.events.references import split_into_batches
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, Differences, FieldByField, ObjectDifference
-from mqdssm.pipeline.diff.pairing import Join, Pair, shown_columns
+from mqdssm.pipeline.diff.pairing import Join, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sides import Side
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.frames.arrow import arrow_schema
@@ -34,7 +34,7 @@ PAUSE_S: Final = 2.0
 """Seconds between two rounds, as replication between servers takes a moment."""
 
 
-def rechecked(
+def recheck_differences(
     join: Join,
     differences: Differences,
     compared: Sequence[ComparableType],
@@ -83,7 +83,7 @@ def _recheck_once(
     differences: Differences, compared: Mapping[str, ComparableType], pair: Pair, file: Path
 ) -> Path:
     with contextlib.ExitStack() as stack:
-        directories = [_connected(stack, side) for side in pair.sides]
+        directories = [_connect_side(stack, side) for side in pair.sides]
         writer = stack.enter_context(pq.ParquetWriter(file, SCHEMA, compression="zstd"))
         for name, of_type in groupby(differences, key=lambda difference: difference.type):
             comparable = compared[name]
@@ -97,7 +97,7 @@ def _recheck_once(
     return file
 
 
-def _connected(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
+def _connect_side(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
     if not side.is_directory:
         return None
     return stack.enter_context(side.given.connected())
@@ -114,16 +114,18 @@ class _Look:
         self._place = place
         self._directory = directory
         self._common = {other: own_guid for own_guid, other in dict(pair.grounds[place].names).items()}
-        self._schema = arrow_schema(shown_columns(compared, pair.sides))
+        self._schema = arrow_schema(select_shown_columns(compared, pair.sides))
 
     def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
         """Return the objects of this side in some differences, with their keys."""
         keyed_rows = [(difference.key, (difference.a, difference.b)[self._place]) for difference in some]
         guid_keys = (
-            {self._guid(key, row): key for key, row in keyed_rows} if self._directory is not None else {}
+            {self._find_guid(key, row): key for key, row in keyed_rows} if self._directory is not None else {}
         )
         local_rows = [
-            (key, row) for key, row in keyed_rows if row is not None and self._guid(key, row) not in guid_keys
+            (key, row)
+            for key, row in keyed_rows
+            if row is not None and self._find_guid(key, row) not in guid_keys
         ]
         guid_keys.pop(None, None)
         local_batch = rows_of([row for _, row in local_rows], self._schema)
@@ -131,7 +133,7 @@ class _Look:
         tables += [self._with_keys(batch, keys) for batch, keys in self._read(guid_keys)]
         return pa.concat_tables(tables)
 
-    def _guid(self, key: str, row: Mapping[str, Any] | None) -> str | None:
+    def _find_guid(self, key: str, row: Mapping[str, Any] | None) -> str | None:
         """Return the GUID to read an object by; None if it cannot be read by GUID."""
         if row is not None:
             text: str | None = row.get(IDENTIFIER)
@@ -149,10 +151,10 @@ class _Look:
             guids = [guid for guid in map(objects.guid_of, some) if guid is not None]
             where = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in guids))
             for batch in objects.read(directory, self._type, where):
-                yield batch, [self._key(row, guid_keys) for row in _identities(batch)]
+                yield batch, [self._find_key(row, guid_keys) for row in _list_identities(batch)]
 
     @staticmethod
-    def _key(row: Sequence[str | None], guid_keys: Mapping[str | None, str]) -> str:
+    def _find_key(row: Sequence[str | None], guid_keys: Mapping[str | None, str]) -> str:
         return next(guid_keys[guid] for guid in row if guid in guid_keys)
 
     def _with_keys(self, batch: pa.RecordBatch, keys: Sequence[str]) -> pa.Table:
@@ -167,7 +169,7 @@ class _Look:
         return pa.Table.from_arrays([*key_columns, *columns], names=[KEY, SIDE, *self._schema.names])
 
 
-def _identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
+def _list_identities(batch: pa.RecordBatch) -> Iterable[tuple[str | None, ...]]:
     """Return the GUIDs of each row.
 
     A row has a current GUID, and an original one if the type has it.

@@ -29,19 +29,19 @@ from mqdssm.pipeline.diff.comparable_columns import (
     LeftOut,
     check_ignored,
     choose,
-    needed,
+    list_needed_types,
 )
 from mqdssm.pipeline.diff.fields import Differences, Ground
 from mqdssm.pipeline.diff.pairing import Join, JoinRunner, Pair
-from mqdssm.pipeline.diff.recheck import rechecked
-from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, opened
+from mqdssm.pipeline.diff.recheck import recheck_differences
+from mqdssm.pipeline.diff.sides import GivenSide, Side, Sort, SourceReading, open_side
 from mqdssm.pipeline.diff.sql import NEW, OLD
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 from mqdssm.pipeline.migrate.planning import choose_source_engine
 from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.target import resolve_sids
-from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping, refuse_secret, spark_settings
+from mqdssm.pipeline.mqis.mapping import SourceMapping, list_spark_settings, load_mapping, refuse_secret
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
@@ -61,7 +61,7 @@ def write_map(file: Path, folder: Path) -> Path:
     """
     target = folder / "guid-map.parquet"
     schema = pa.schema([(OLD, pa.string()), (NEW, pa.string())])
-    pairs = _pairs(file)
+    pairs = _read_pairs(file)
     with pq.ParquetWriter(target, schema) as writer:
         while some := list(islice(pairs, _READ_ROWS)):
             writer.write_table(pa.table([list(column) for column in zip(*some, strict=True)], schema=schema))
@@ -74,12 +74,12 @@ def check_map(file: Path) -> None:
     Raises:
         ConfigError: the file cannot be read, or is no GUID map.
     """
-    for number, _ in enumerate(_pairs(file)):
+    for number, _ in enumerate(_read_pairs(file)):
         if number:
             return
 
 
-def _pairs(file: Path) -> Iterator[tuple[str, str]]:
+def _read_pairs(file: Path) -> Iterator[tuple[str, str]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
@@ -91,7 +91,7 @@ def _pairs(file: Path) -> Iterator[tuple[str, str]]:
         raise ConfigError(f"{file} cannot be used as a GUID map: {error}") from error
 
 
-def referred(side: "Side", file: Path | None) -> Mapping[str, str]:
+def read_referred(side: "Side", file: Path | None) -> Mapping[str, str]:
     """Return the common GUIDs of referred objects.
 
     GUIDs that are the same on this side are left out.
@@ -104,15 +104,18 @@ def referred(side: "Side", file: Path | None) -> Mapping[str, str]:
         GUID on this side -> GUID that both sides are compared by.
     """
     original_by_guid = {
-        real: before or real for name in REFERRED if name in side.sets for real, before in _guids(side, name)
+        real: before or real
+        for name in REFERRED
+        if name in side.sets
+        for real, before in _read_guids(side, name)
     }
     original_guids = set(original_by_guid.values())
-    mapped = {old: new for old, new in _pairs(file) if old in original_guids} if file is not None else {}
+    mapped = {old: new for old, new in _read_pairs(file) if old in original_guids} if file is not None else {}
     common = {real: mapped.get(original, original) for real, original in original_by_guid.items()}
     return {real: other for real, other in common.items() if real != other}
 
 
-def _guids(side: "Side", name: str) -> Iterator[tuple[str, str | None]]:
+def _read_guids(side: "Side", name: str) -> Iterator[tuple[str, str | None]]:
     dataset = side.sets[name]
     columns = [column for column in (KEY, ORIGINAL_IDENTIFIER.name) if column in dataset.types]
     for batch in dataset.batches(columns, _READ_ROWS):
@@ -149,7 +152,7 @@ class ComparisonRequest:
 class Comparison:
     """Result of a comparison.
 
-    The files of the result exist as long as the context of `comparison` lasts.
+    The files of the result exist as long as the context of `compare_sources` lasts.
 
     Attributes:
         a: the first side.
@@ -181,7 +184,7 @@ class Comparison:
 
 
 @contextlib.contextmanager
-def comparison(
+def compare_sources(
     a: GivenSide,
     b: GivenSide,
     request: ComparisonRequest,
@@ -209,24 +212,26 @@ def comparison(
         DirectoryError: a directory cannot be read.
         SparkFailed: Spark itself failed, as when the disk is full.
     """
-    chosen = _engine((a, b), engine, on, workers)
+    chosen = _choose_engine((a, b), engine, on, workers)
     check_ignored(request.ignored)
     if request.guid_map is not None:
         check_map(request.guid_map)
     check_tables((a, b), request)
-    reading = _reading((a, b), request, chosen)
+    reading = _choose_reading((a, b), request, chosen)
     mapping = SourceMapping() if request.mapping is None else load_mapping(request.mapping)
     with (
-        chosen.runner("mqdssm diff", conf=spark_settings(mapping), brief=False) as runner,
+        chosen.runner("mqdssm diff", conf=list_spark_settings(mapping), brief=False) as runner,
         contextlib.ExitStack() as stack,
     ):
         first, second = _open_sides(stack, runner, (a, b), request, reading)
         folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
-        result = _compared(_join(runner, chosen, (first, second)), (first, second), request, folder)
+        result = _compare_sides(_join(runner, chosen, (first, second)), (first, second), request, folder)
         yield replace(result, engine=chosen.kind.value)
 
 
-def _engine(given_sides: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
+def _choose_engine(
+    given_sides: Sequence[GivenSide], kind: str, on: SparkOptions, workers: int | None
+) -> JobEngine:
     """Choose the engine, and check that it could run here. A database needs Spark.
 
     Raises:
@@ -272,7 +277,7 @@ def check_tables(given_sides: Sequence[GivenSide], request: ComparisonRequest) -
                 raise ConfigError(f"{name} is for MQIS tables: none of the sides is any")
 
 
-def _reading(
+def _choose_reading(
     given_sides: Sequence[GivenSide], request: ComparisonRequest, engine: JobEngine
 ) -> SourceReading:
     """Return the reading options.
@@ -309,26 +314,28 @@ def _open_sides(
     for letter, given_side in sorted(
         zip("AB", given_sides, strict=True), key=lambda pair: pair[1].is_directory
     ):
-        columns = needed(types, mending=request.mending)
-        side = stack.enter_context(opened(runner, letter, given_side, columns, reading))
+        columns = list_needed_types(types, mending=request.mending)
+        side = stack.enter_context(open_side(runner, letter, given_side, columns, reading))
         opened_sides[letter] = side
         if types is None and not side.is_directory:
             types = frozenset(side.sets)
     return opened_sides["A"], opened_sides["B"]
 
 
-def _compared(join: Join, sides: tuple[Side, Side], request: ComparisonRequest, folder: Path) -> Comparison:
+def _compare_sides(
+    join: Join, sides: tuple[Side, Side], request: ComparisonRequest, folder: Path
+) -> Comparison:
     a, b = sides
     compared, left_out = choose(a, b, request.types, request.ignored)
-    grounds = (ground(a, request.guid_map), ground(b, request.guid_map))
+    grounds = (make_ground(a, request.guid_map), make_ground(b, request.guid_map))
     guid_map = None if request.guid_map is None else write_map(request.guid_map, folder)
     pair = Pair(sides, grounds, guid_map)
     differences = Differences(join.find(compared, pair, folder))
-    remaining = rechecked(join, differences, compared, pair, folder, times=request.recheck)
+    remaining = recheck_differences(join, differences, compared, pair, folder, times=request.recheck)
     return Comparison(a, b, compared, left_out, remaining, pair, settled=differences.count - remaining.count)
 
 
-def ground(side: Side, guid_map: Path | None) -> Ground:
+def make_ground(side: Side, guid_map: Path | None) -> Ground:
     """Return the properties of a side for comparing its values.
 
     Raises:
@@ -336,4 +343,4 @@ def ground(side: Side, guid_map: Path | None) -> Ground:
     """
     root = "" if side.root is None else str(side.root)
     hides_sacls = bool(side.profile) and PROFILES[side.profile].hides_sacls
-    return Ground(root, side.sort is Sort.MQIS, hides_sacls, referred(side, guid_map))
+    return Ground(root, side.sort is Sort.MQIS, hides_sacls, read_referred(side, guid_map))

@@ -27,8 +27,8 @@ from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
 from mqdssm.pipeline.migrate.planning import MigrationSource, copy_tables
 from mqdssm.pipeline.migrate.planning import PlanRequest as Planned
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
-from mqdssm.pipeline.mqis.folder import source_table
-from mqdssm.pipeline.mqis.mapping import shown_url
+from mqdssm.pipeline.mqis.folder import read_source_table
+from mqdssm.pipeline.mqis.mapping import shorten_url
 from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.shared_folder import scratch
 from mqdssm.pipeline.spark_options import SparkOptions
@@ -69,8 +69,8 @@ def tables_of(
         files = planned.files
         if files is None:
             files = copy_tables(runner, source, planned.mapping, folder / "database")
-        tables = tuple(source_table(file, planned.mapping) for file in files.values())
-        for words in planned.left_out(tables):
+        tables = tuple(read_source_table(file, planned.mapping) for file in files.values())
+        for words in planned.describe_left_out(tables):
             log.warning("%s: %s", planned.request.shown_source, words)
         rewrite = NewSids(sids) if sids.sids or sids.domains else None
         objects_folder = folder / "objects"
@@ -94,12 +94,12 @@ class NewSids:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in (SID, DESCRIPTOR):
             if name in arrays:
-                new = [_new(rewriter, name, value) for value in arrays[name].to_pylist()]
+                new = [_rewrite_value(rewriter, name, value) for value in arrays[name].to_pylist()]
                 arrays[name] = pa.array(new, arrays[name].type)
         return pa.RecordBatch.from_arrays(list(arrays.values()), schema=batch.schema)
 
 
-def _new(rewriter: SidRewriter, name: str, value: str | bytes | None) -> str | bytes | None:
+def _rewrite_value(rewriter: SidRewriter, name: str, value: str | bytes | None) -> str | bytes | None:
     if value is None:
         return None
     try:
@@ -214,7 +214,7 @@ class SourceReading:
 
 
 @contextlib.contextmanager
-def opened(
+def open_side(
     runner: Runner,
     letter: str,
     given_side: GivenSide,
@@ -237,7 +237,7 @@ def opened(
         DirectoryError: a directory cannot be read.
     """
     if given_side.is_directory:
-        with _directory(letter, given_side, types, reading.engine) as side:
+        with _open_directory(letter, given_side, types, reading.engine) as side:
             yield side
     elif given_side.folder is not None and is_export(given_side.folder):
         yield _of_export(letter, Sort.EXPORT, given_side, given_side.folder)
@@ -247,13 +247,13 @@ def opened(
         source = given_side.database or str(given_side.folder)
         with tables_of(runner, source, reading.mapping, reading.sids, reading.engine.on) as sets:
             name = given_side.name or (
-                shown_url(given_side.database) if given_side.database else str(given_side.folder)
+                shorten_url(given_side.database) if given_side.database else str(given_side.folder)
             )
             yield Side(letter, Sort.MQIS, name, sets, given=given_side)
 
 
 @contextlib.contextmanager
-def _directory(
+def _open_directory(
     letter: str, given_side: GivenSide, types: Collection[str] | None, engine: JobEngine
 ) -> Iterator[Side]:
     type_names = [name for name in FRAMES if types is None or name in types]

@@ -60,7 +60,7 @@ DUCKDB: Final = SqlDialect('"', "list_transform({items}, lambda x: {each})", "[]
 SPARK: Final = SqlDialect("`", "transform({items}, x -> {each})", "array()", "string", escapes=True)
 
 
-def own_key(compared: ComparableType, column_names: Collection[str], dialect: SqlDialect) -> str:
+def build_own_key(compared: ComparableType, column_names: Collection[str], dialect: SqlDialect) -> str:
     """Return the expression for an object's identifier before a GUID map.
 
     The expression is NULL if the object has no identifier.
@@ -80,7 +80,7 @@ def is_mapped(compared: ComparableType) -> bool:
     return compared.identity == IDENTIFIER and compared.type not in SINGLE
 
 
-def key(
+def build_key(
     compared: ComparableType,
     column_names: Collection[str],
     root: str | None,
@@ -102,23 +102,23 @@ def key(
     if compared.type in SINGLE:
         return dialect.literal(compared.type)
     terms = [dialect.column(NEW)] if has_map and is_mapped(compared) else []
-    terms.append(own_key(compared, column_names, dialect))
+    terms.append(build_own_key(compared, column_names, dialect))
     for name in NAMES:
         if name in column_names:
             column = dialect.column(name)
-            expression = below_root(column, root, dialect) if name == "FullPath" else column
+            expression = strip_root(column, root, dialect) if name == "FullPath" else column
             terms.append(
                 f"{dialect.literal(_NAMED)} || lower({expression})"
             )  # NULL for NULL, in both dialects
     return f"coalesce({', '.join(terms)}, '')"
 
 
-def lowered(text: str) -> str:
+def lower_text(text: str) -> str:
     """Return the expression for a text in lower case if it is ASCII, else unchanged."""
     return f"case when bit_length({text}) = 8 * length({text}) then lower({text}) else {text} end"
 
 
-def below_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
+def strip_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
     """Return the expression for a DN without the root of its tree."""
     if root is None:
         return dn
@@ -129,7 +129,9 @@ def below_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
     )
 
 
-def canonical(field: Field, letter: str, root: str | None, dialect: SqlDialect, *, respelt: bool) -> str:
+def build_canonical(
+    field: Field, letter: str, root: str | None, dialect: SqlDialect, *, respelt: bool
+) -> str:
     """Return the expression for the canonical form of a value.
 
     Canonical forms are alike only for equal values.
@@ -145,12 +147,12 @@ def canonical(field: Field, letter: str, root: str | None, dialect: SqlDialect, 
     if field.refers and respelt:
         return dialect.literal(letter)  # always different, so that the objects are compared column by column
     if field.column.many:
-        items = dialect.each.format(items=column, each=lowered("x")) if field.ignores_case else column
+        items = dialect.each.format(items=column, each=lower_text("x")) if field.ignores_case else column
         return f"array_sort(array_distinct(coalesce({items}, {dialect.none})))"
     if field.is_place:
-        return lowered(f"({below_root(column, root, dialect)})")
+        return lower_text(f"({strip_root(column, root, dialect)})")
     if field.default is None:
-        return lowered(column) if field.ignores_case else column
+        return lower_text(column) if field.ignores_case else column
     default = field.default.lower() if field.ignores_case else field.default
-    plain = lowered(column) if field.ignores_case else column
+    plain = lower_text(column) if field.ignores_case else column
     return f"coalesce({plain}, {dialect.literal(default)})"

@@ -9,7 +9,7 @@ from typing import Final
 from mqdssm.pipeline.exposure.assessment import MACHINE_RECORD, QUEUE_RECORD, Exposure, Record
 from mqdssm.pipeline.exposure.rules import SCORE_MAX, SCORE_RULES, ScoreRule
 from mqdssm.pipeline.exposure.windows_lifecycle import TABLE_DATE
-from mqdssm.pipeline.inventory.writers import json_line, record_lines, write_tables
+from mqdssm.pipeline.inventory.writers import format_json_line, record_lines, write_tables
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"machine": MACHINE_RECORD, "queue": QUEUE_RECORD, "rule": tuple(ScoreRule.__slots__)}
@@ -24,7 +24,7 @@ def rule_records() -> Iterator[Record]:
 def json_lines(exposure: Exposure) -> Iterator[str]:
     """Yield all records as lines of JSON; ``record`` is the kind of each."""
     inventory = exposure.inventory
-    yield json_line(
+    yield format_json_line(
         {
             "record": "exposure",
             "source": inventory.source,

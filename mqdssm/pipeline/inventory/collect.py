@@ -25,8 +25,15 @@ from mqdssm.pipeline.inventory.machines.states import (
     QUEUE_STATE_COLUMNS,
     MachineStates,
 )
-from mqdssm.pipeline.inventory.problems import applied_rules, by_object, place_rule, problems_of
-from mqdssm.pipeline.inventory.rights import CHANGE, FULL, DescriptorRights, asked, names_of, rights_of
+from mqdssm.pipeline.inventory.problems import by_object, choose_rules, place_rule, problems_of
+from mqdssm.pipeline.inventory.rights import (
+    CHANGE,
+    FULL,
+    DescriptorRights,
+    list_asked_rights,
+    names_of,
+    rights_of,
+)
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset, values_of
 from mqdssm.pipeline.validate.rules.rule import Finding
@@ -132,15 +139,15 @@ class Inventory:
         self.taken = now or datetime.now(UTC)
         self.counts: Mapping[str, int] = {name: dataset.rows for name, dataset in source.sets.items()}
         self.problems: Sequence[Finding] = problems_of(source, self.taken, chosen)
-        self.not_looked_for: Mapping[str, str] = applied_rules(source)[1]
+        self.not_looked_for: Mapping[str, str] = choose_rules(source)[1]
         self._sets = source.sets
         self._rule = place_rule(source)
         self._flags = by_object(list(self.problems))
-        self._sites = {row["Identifier"]: row for row in _rows(source.sets.get("site"), _SITE_COLUMNS)}
+        self._sites = {row["Identifier"]: row for row in _read_rows(source.sets.get("site"), _SITE_COLUMNS)}
         self._survey = _Survey()
         self._survey_queues()
         self._survey_machines()
-        self.unreadable, self.first_unreadable = unreadable_values(source.sets)
+        self.unreadable, self.first_unreadable = count_unreadable_values(source.sets)
         self._names = names_of(self._survey.people, source.sets)
         self.systems: Mapping[str, int] = self._survey.systems
         self.roles: Mapping[str, int] = self._survey.roles
@@ -168,28 +175,28 @@ class Inventory:
     def machines(self) -> Iterator[Record]:
         """Yield the queue managers, in the order of the source."""
         columns = (*MACHINE_COLUMNS, *ROLES, "SiteIdentifierList", "Security")
-        key = self._key("queue-manager")
-        for batch, keys in self._batches("queue-manager", columns, key):
+        key = self._choose_key("queue-manager")
+        for batch, keys in self._read_batches("queue-manager", columns, key):
             for row, place in zip(batch.to_pylist(), keys, strict=True):
                 rights = rights_of("queue-manager", row.get("Security"))
                 yield {
                     **{name: row.get(name) for name in MACHINE_COLUMNS[:3]},
-                    "Roles": _roles(row),
-                    "Sites": [self._site(guid) for guid in row.get("SiteIdentifierList") or ()],
+                    "Roles": _list_roles(row),
+                    "Sites": [self._name_site(guid) for guid in row.get("SiteIdentifierList") or ()],
                     "Queues": None if key is None else self._survey.queues[place],
                     **{name: row.get(name) for name in MACHINE_COLUMNS[3:-1]},
-                    **self._rights("queue-manager", rights),
+                    **self._describe_rights("queue-manager", rights),
                     "Problems": self.problems_of_row("queue-manager", row),
                     "FullPath": row.get("FullPath"),
                 }
 
     def queues(self) -> Iterator[Record]:
         """Yield the queues, in the order of the source."""
-        for batch, _ in self._batches("queue", (*QUEUE_COLUMNS, "Security"), None):
+        for batch, _ in self._read_batches("queue", (*QUEUE_COLUMNS, "Security"), None):
             for row in batch.to_pylist():
                 yield {
                     **{name: row.get(name) for name in QUEUE_COLUMNS[:-1]},
-                    **self._rights("queue", rights_of("queue", row.get("Security"))),
+                    **self._describe_rights("queue", rights_of("queue", row.get("Security"))),
                     "Problems": self.problems_of_row("queue", row),
                     "FullPath": row.get("FullPath"),
                 }
@@ -212,8 +219,8 @@ class Inventory:
     def _survey_queues(self) -> None:
         import pyarrow.compute as pc
 
-        key = self._key("queue")
-        for batch, keys in self._batches("queue", ("Security",), key):
+        key = self._choose_key("queue")
+        for batch, keys in self._read_batches("queue", ("Security",), key):
             self._survey_rights("queue", "OwnsQueues", batch)
             if key is not None:
                 for item in pc.value_counts(keys).to_pylist():
@@ -222,12 +229,12 @@ class Inventory:
     def _survey_machines(self) -> None:
         survey = self._survey
         columns = ("OperatingSystemType", *ROLES, "SiteIdentifierList", "Security")
-        key = self._key("queue-manager")
-        for batch, keys in self._batches("queue-manager", columns, key):
+        key = self._choose_key("queue-manager")
+        for batch, keys in self._read_batches("queue-manager", columns, key):
             self._survey_rights("queue-manager", "OwnsMachines", batch)
             for row, place in zip(batch.to_pylist(), keys, strict=True):
                 survey.systems[row.get("OperatingSystemType") or "not known"] += 1
-                roles = _roles(row)
+                roles = _list_roles(row)
                 survey.roles.update(roles)
                 for site in dict.fromkeys(row.get("SiteIdentifierList") or ()):
                     survey.machines_of_site[site] += 1
@@ -252,7 +259,7 @@ class Inventory:
 
     # -- helpers
 
-    def _key(self, name: str) -> "Callable[[pa.RecordBatch], pa.Array] | None":
+    def _choose_key(self, name: str) -> "Callable[[pa.RecordBatch], pa.Array] | None":
         """Return a function for the machine keys of a batch.
 
         Returns None if the source has no such columns.
@@ -263,7 +270,7 @@ class Inventory:
         expression = translate(self._rule.value if name == "queue" else self._rule.key, types)
         return lambda batch: expression.evaluate(values_of(batch, types))
 
-    def _batches(
+    def _read_batches(
         self, name: str, columns: Sequence[str], key: "Callable[[pa.RecordBatch], pa.Array] | None"
     ) -> "Iterator[tuple[pa.RecordBatch, Any]]":
         """Yield batches and the keys of their rows.
@@ -291,8 +298,8 @@ class Inventory:
 
         The key is None if the source has no such columns.
         """
-        key = self._key(name)
-        for batch, keys in self._batches(name, columns, key):
+        key = self._choose_key(name)
+        for batch, keys in self._read_batches(name, columns, key):
             places = keys if key is None or name != "queue" else keys.to_pylist()
             yield from zip(batch.to_pylist(), places, strict=True)
 
@@ -300,12 +307,12 @@ class Inventory:
         """Return a function from the DN of a queue manager to its DNS name."""
         names = {
             normalize(row["FullPath"]): row["DnsHostName"]
-            for row in _rows(self._sets.get("computer"), ("FullPath", "DnsHostName"))
+            for row in _read_rows(self._sets.get("computer"), ("FullPath", "DnsHostName"))
             if row.get("FullPath") and row.get("DnsHostName")
         }
         return lambda path: names.get(DN.parse(path).parent.normalized, "") if path else ""
 
-    def _site(self, guid: str) -> str:
+    def _name_site(self, guid: str) -> str:
         row = self._sites.get(guid)
         return str(row.get("Name") or guid) if row is not None else guid
 
@@ -320,7 +327,7 @@ class Inventory:
         """Return the service principal names of computers, by normalized DN."""
         return {
             normalize(row["FullPath"]): tuple(row["ServicePrincipalNames"])
-            for row in _rows(self._sets.get("computer"), ("FullPath", "ServicePrincipalNames"))
+            for row in _read_rows(self._sets.get("computer"), ("FullPath", "ServicePrincipalNames"))
             if row.get("FullPath") and row.get("ServicePrincipalNames")
         }
 
@@ -328,10 +335,10 @@ class Inventory:
         """Return the orphan and clone rules that an object breaks."""
         return list(self._flags.get((name, row.get("FullPath") or row.get("Identifier") or ""), ()))
 
-    def _rights(self, name: str, rights: DescriptorRights) -> Record:
+    def _describe_rights(self, name: str, rights: DescriptorRights) -> Record:
         return {
             "Owner": self.person(rights.owner) if rights.owner else None,
-            **{right: [self.person(sid) for sid in rights.who[right]] for right in asked(name)},
+            **{right: [self.person(sid) for sid in rights.who[right]] for right in list_asked_rights(name)},
             "RightsProblem": rights.problem or None,
         }
 
@@ -341,7 +348,7 @@ class Inventory:
         return f"{name} ({sid})" if name else sid
 
 
-def unreadable_values(sets: Mapping[str, Dataset]) -> tuple[Mapping[str, int], str]:
+def count_unreadable_values(sets: Mapping[str, Dataset]) -> tuple[Mapping[str, int], str]:
     """Count the values of a source that could not be decoded.
 
     Returns:
@@ -382,9 +389,16 @@ RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "site": ("Name", "Identifier", "ForeignSite", "Machines", "Queues", "RoutingServers", "ForeignSystems"),
     "machine": (
         *(*MACHINE_COLUMNS[:3], "Roles", "Sites", "Queues", *MACHINE_COLUMNS[3:-1]),
-        *("Owner", *asked("queue-manager"), "RightsProblem", "Problems", "FullPath"),
+        *("Owner", *list_asked_rights("queue-manager"), "RightsProblem", "Problems", "FullPath"),
     ),
-    "queue": (*QUEUE_COLUMNS[:-1], "Owner", *asked("queue"), "RightsProblem", "Problems", "FullPath"),
+    "queue": (
+        *QUEUE_COLUMNS[:-1],
+        "Owner",
+        *list_asked_rights("queue"),
+        "RightsProblem",
+        "Problems",
+        "FullPath",
+    ),
     "account": ("Sid", "Name", *PEOPLE_COUNTS),
     "problem": tuple(Finding.__slots__),
     "machine-state": MACHINE_STATE_COLUMNS,
@@ -393,19 +407,19 @@ RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
 """Columns of each kind of record, in order."""
 
 
-def _rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:
+def _read_rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:
     if target is None:
         return []
     rows: list[Record] = target.table(columns).to_pylist()
     return rows
 
 
-def _roles(row: Record) -> list[str]:
+def _list_roles(row: Record) -> list[str]:
     return [role for role in ROLES if row.get(role)]
 
 
 @contextlib.contextmanager
-def opened(
+def open_source(
     export: str | os.PathLike[str] | None = None,
     *,
     urls: Sequence[str] = (),

@@ -14,7 +14,7 @@ from typing import Final
 from mqdssm.pipeline.inventory.collect import PEOPLE_COUNTS, Inventory, Record
 from mqdssm.pipeline.inventory.machines.answers import ANSWERED
 from mqdssm.pipeline.inventory.machines.states import MachineStates
-from mqdssm.pipeline.inventory.problems import CLONES, ORPHANS, problem_rules
+from mqdssm.pipeline.inventory.problems import CLONES, ORPHANS, list_problem_rules
 from mqdssm.pipeline.report.charts import chart
 from mqdssm.pipeline.report.page import check_page, shown, write_page
 from mqdssm.pipeline.report.validation import anchor
@@ -40,7 +40,7 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    rules = {rule.id: rule for rule in reversed(problem_rules())}  # the first part of each rule
+    rules = {rule.id: rule for rule in reversed(list_problem_rules())}  # the first part of each rule
     counts = Counter(problem.rule for problem in inventory.problems)
     sites = list(inventory.sites())
     people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
@@ -49,17 +49,17 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         "inventory.html",
         title=f"Inventory of {shown(inventory.source)}",
         inventory=inventory,
-        tiles=_tiles(inventory, counts, sites),
+        tiles=_make_tiles(inventory, counts, sites),
         by_site=chart(
             "by-site",
             "Queues by site",
             ((str(site["Name"] or site["Identifier"]), "", {"plain": site["Queues"]}) for site in sites),
             _ONE,
         ),
-        by_system=chart("by-system", "Machines by operating system", _bars(inventory.systems), _ONE),
-        by_role=chart("by-role", "Machines by role", _bars(inventory.roles), _ONE),
+        by_system=chart("by-system", "Machines by operating system", _make_bars(inventory.systems), _ONE),
+        by_role=chart("by-role", "Machines by role", _make_bars(inventory.roles), _ONE),
         problems=[
-            (rules[name], anchor(name), counts[name], _samples(inventory, name))
+            (rules[name], anchor(name), counts[name], _select_samples(inventory, name))
             for name in ORPHANS + CLONES
             if counts[name]
         ],
@@ -68,17 +68,17 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         people=people[:PEOPLE_MAX],
         people_more=len(people) > PEOPLE_MAX,
         people_counts=PEOPLE_COUNTS[:7],
-        machines=heapq.nsmallest(MACHINES_MAX, inventory.machines(), key=_first_machines),
-        queues=heapq.nsmallest(QUEUES_MAX, inventory.queues(), key=_first_queues),
-        states=_states(inventory),
-        named=named,
+        machines=heapq.nsmallest(MACHINES_MAX, inventory.machines(), key=_rank_machine),
+        queues=heapq.nsmallest(QUEUES_MAX, inventory.queues(), key=_rank_queue),
+        states=_select_states(inventory),
+        named=format_accounts,
     )
 
 
 _ONE: Final = (("plain", ""),)
 
 
-def named(texts: list[str]) -> str:
+def format_accounts(texts: list[str]) -> str:
     """Return a few accounts for a narrow cell, by name if they have one."""
     short = [text.partition(" (S-")[0] for text in texts[:NAMES_MAX]]
     more = f" and {len(texts) - NAMES_MAX} more" if len(texts) > NAMES_MAX else ""
@@ -104,14 +104,14 @@ class _StateLists:
     queues_count: int
 
 
-def _states(inventory: Inventory) -> _StateLists | None:
+def _select_states(inventory: Inventory) -> _StateLists | None:
     states = inventory.states
     if states is None:
         return None
     machines = list(states.machines())
     counted = _Counted(states.queues())
-    queues = heapq.nsmallest(STATES_MAX, counted, key=_first_queue_states)
-    first = heapq.nsmallest(STATES_MAX, machines, key=_first_machine_states)
+    queues = heapq.nsmallest(STATES_MAX, counted, key=_rank_queue_state)
+    first = heapq.nsmallest(STATES_MAX, machines, key=_rank_machine_state)
     return _StateLists(states, first, len(machines), queues, counted.count)
 
 
@@ -132,12 +132,12 @@ class _Counted:
             yield record
 
 
-def _first_machine_states(row: Record) -> tuple[bool, int, str]:
+def _rank_machine_state(row: Record) -> tuple[bool, int, str]:
     """Sort key of machines: those that need a look, then those with most messages."""
     return row["State"] == ANSWERED, -(row["Messages"] or 0), str(row["ComputerName"])
 
 
-def _first_queue_states(row: Record) -> tuple[int, int, str, str]:
+def _rank_queue_state(row: Record) -> tuple[int, int, str, str]:
     """Sort key of queues: by messages, then by messages in the journal."""
     return (
         -(row["Messages"] or 0),
@@ -147,11 +147,13 @@ def _first_queue_states(row: Record) -> tuple[int, int, str, str]:
     )
 
 
-def _bars(numbers: Mapping[str, int]) -> list[tuple[str, str, dict[str, int]]]:
+def _make_bars(numbers: Mapping[str, int]) -> list[tuple[str, str, dict[str, int]]]:
     return [(name, "", {"plain": count}) for name, count in numbers.items()]
 
 
-def _tiles(inventory: Inventory, counts: Counter[str], sites: list[Record]) -> list[tuple[int, str, str]]:
+def _make_tiles(
+    inventory: Inventory, counts: Counter[str], sites: list[Record]
+) -> list[tuple[int, str, str]]:
     problems = (
         (sum(counts[name] for name in ORPHANS), "orphans", "warning"),
         (sum(counts[name] for name in CLONES), "clones and doubles", "error"),
@@ -164,17 +166,17 @@ def _tiles(inventory: Inventory, counts: Counter[str], sites: list[Record]) -> l
     ]
 
 
-def _samples(inventory: Inventory, name: str) -> list[object]:
+def _select_samples(inventory: Inventory, name: str) -> list[object]:
     return list(
         itertools.islice((problem for problem in inventory.problems if problem.rule == name), PROBLEMS_MAX)
     )
 
 
-def _first_machines(row: Record) -> tuple[bool, int, str]:
+def _rank_machine(row: Record) -> tuple[bool, int, str]:
     """Sort key of machines: with problems first, then with most queues."""
     return not row["Problems"], -(row["Queues"] or 0), str(row["ComputerName"])
 
 
-def _first_queues(row: Record) -> tuple[bool, bool, str]:
+def _rank_queue(row: Record) -> tuple[bool, bool, str]:
     """Sort key of queues: with problems first, then with wrong descriptors."""
     return not row["Problems"], not row["RightsProblem"], str(row["Pathname"])

@@ -24,14 +24,14 @@ PLACE_RULE: Final = "queue-manager-exists"
 """Rule that has the columns by which a queue names its queue manager in a source."""
 
 
-def problem_rules() -> tuple[Rule, ...]:
+def list_problem_rules() -> tuple[Rule, ...]:
     """Return the rules about orphans and clones, with all their parts."""
     return tuple(rule for rule in RULES if rule.id in ORPHANS + CLONES)
 
 
-def applied_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
+def choose_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
     """Return the rules that can be applied, and the reasons why others cannot."""
-    applied, skipped, _ = choose(problem_rules(), source.present())
+    applied, skipped, _ = choose(list_problem_rules(), source.present())
     return applied, {rule.id: rule.reason for rule in skipped}
 
 
@@ -44,11 +44,11 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
         engine: the local one holds all machines, 0.1 GB a million.
     """
     if engine.is_local:
-        findings = list(_validate_here(source, applied_rules(source)[0], now))
+        findings = list(_validate_here(source, choose_rules(source)[0], now))
     else:
         with (
             engine.runner("mqdssm inventory", brief=False) as runner,
-            checked(runner, source, problem_rules(), now=now, on=engine.on) as validation,
+            checked(runner, source, list_problem_rules(), now=now, on=engine.on) as validation,
         ):
             findings = list(validation.findings)
     order = ORPHANS + CLONES
@@ -72,7 +72,7 @@ def place_rule(source: "ValidationSource") -> MissingReference | None:
 
     Returns None if the rule cannot be applied.
     """
-    applied, _ = applied_rules(source)
+    applied, _ = choose_rules(source)
     for rule, _ in applied:
         if rule.id == PLACE_RULE and isinstance(rule, MissingReference):
             return rule

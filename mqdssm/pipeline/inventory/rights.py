@@ -57,7 +57,7 @@ class DescriptorRights:
         return named | ({self.owner} if self.owner else set())
 
 
-def asked(name: str) -> tuple[str, ...]:
+def list_asked_rights(name: str) -> tuple[str, ...]:
     """Return the names of the rights on objects of a type."""
     return (*ASKED[name], FULL, CHANGE)
 
@@ -73,7 +73,7 @@ def rights_of(name: str, image: bytes | None) -> DescriptorRights:
         name: type of the object, as on the command line.
         image: the descriptor; None or empty if there is none.
     """
-    nobody: dict[str, tuple[str, ...]] = dict.fromkeys(asked(name), ())
+    nobody: dict[str, tuple[str, ...]] = dict.fromkeys(list_asked_rights(name), ())
     if not image:
         return DescriptorRights("", nobody, "no security descriptor")
     try:
@@ -83,7 +83,9 @@ def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     owner = descriptor.owner.text if descriptor.owner is not None else ""
     if descriptor.dacl is None:
         return DescriptorRights(
-            owner, dict.fromkeys(asked(name), (EVERYONE.text,)), "no DACL: everybody may do everything"
+            owner,
+            dict.fromkeys(list_asked_rights(name), (EVERYONE.text,)),
+            "no DACL: everybody may do everything",
         )
     kind = kind_of(name)
     masks = {**ASKED[name], FULL: kind.all}
@@ -109,10 +111,10 @@ def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, 
     The accounts are read in batches.
     """
     names = {sid: name for sid in sids if (name := everywhere(sid))}
-    return names | dict(_accounts(sids, sets))
+    return names | dict(_read_accounts(sids, sets))
 
 
-def _accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iterator[tuple[str, str]]:
+def _read_accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iterator[tuple[str, str]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -124,10 +126,10 @@ def _accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iterator[
             few = batch.filter(pc.is_in(batch.column(key).cast(pa.string()), value_set=sid_values))
             for row in few.to_pylist():
                 if row[called]:
-                    yield row[key], _name(row[called]) if called == "FullPath" else row[called]
+                    yield row[key], _read_name(row[called]) if called == "FullPath" else row[called]
 
 
-def _name(dn: str) -> str:
+def _read_name(dn: str) -> str:
     try:
         return DN.parse(dn).name
     except ValueError:

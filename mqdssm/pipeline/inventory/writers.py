@@ -45,7 +45,7 @@ def tables_of(inventory: Inventory) -> Tables:
     return tables
 
 
-def json_lines(inventory: Inventory) -> Iterator[str]:
+def format_json_lines(inventory: Inventory) -> Iterator[str]:
     """Yield all records as lines of JSON; ``record`` is the kind of each."""
     head = {"record": "inventory", "source": inventory.source, "taken": inventory.taken}
     head |= {"engine": inventory.engine, "objects": dict(inventory.counts)}
@@ -53,7 +53,7 @@ def json_lines(inventory: Inventory) -> Iterator[str]:
     if inventory.states is not None:
         head |= {"added": inventory.states.files, "machine_states": dict(inventory.states.counts)}
         head |= {"not_added": {problem.file: problem.problem for problem in inventory.states.problems}}
-    yield json_line(head)
+    yield format_json_line(head)
     yield from record_lines(tables_of(inventory))
 
 
@@ -61,7 +61,7 @@ def record_lines(tables: Tables) -> Iterator[str]:
     """Yield the records of lists as lines of JSON."""
     for name, records in tables.items():
         for record in records():
-            yield json_line({"record": name, **record})
+            yield format_json_line({"record": name, **record})
 
 
 def check_folder(folder: Path) -> None:
@@ -103,23 +103,23 @@ def write_tables(folder: Path, tables: Tables, columns: Mapping[str, Sequence[st
     written = []
     for name, records in tables.items():
         path = folder / f"{name}s.csv"
-        write_atomically(path, csv_lines(columns[name], records()))
+        write_atomically(path, format_csv_lines(columns[name], records()))
         written.append(path)
     return written
 
 
-def csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Iterator[str]:
+def format_csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Iterator[str]:
     """Yield the lines of a CSV file for spreadsheets."""
-    yield _BYTE_ORDER_MARK + _csv_line(columns)
+    yield _BYTE_ORDER_MARK + _format_csv_line(columns)
     for record in records:
-        yield _csv_line(cell(record.get(column)) for column in columns)
+        yield _format_csv_line(format_cell(record.get(column)) for column in columns)
 
 
-def _csv_line(cells: Iterable[str]) -> str:
+def _format_csv_line(cells: Iterable[str]) -> str:
     return ",".join(map(csv_cell, cells)) + "\r\n"
 
 
-def cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return a value as a cell of a spreadsheet.
 
     Texts that look like formulas get an apostrophe.
@@ -127,15 +127,15 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list | tuple):
-        return text_cell("; ".join(map(str, value)))
+        return format_text_cell("; ".join(map(str, value)))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
         return time_of(value)
-    return str(value) if isinstance(value, int) else text_cell(str(value))
+    return str(value) if isinstance(value, int) else format_text_cell(str(value))
 
 
-def text_cell(text: str) -> str:
+def format_text_cell(text: str) -> str:
     """Return a text in one line that no spreadsheet evaluates.
 
     Invisible characters are escaped.
@@ -149,10 +149,10 @@ def time_of(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def json_line(record: Record) -> str:
+def format_json_line(record: Record) -> str:
     """Return a record as a line of JSON."""
-    return printable_json(json.dumps(record, ensure_ascii=False, default=_plain)) + "\n"
+    return printable_json(json.dumps(record, ensure_ascii=False, default=_format_plain)) + "\n"
 
 
-def _plain(value: Any) -> str:
+def _format_plain(value: Any) -> str:
     return time_of(value) if isinstance(value, datetime) else str(value)

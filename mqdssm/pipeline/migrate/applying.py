@@ -63,7 +63,7 @@ from mqdssm.pipeline.migrate.report import (
 )
 from mqdssm.pipeline.migrate.undo import begin_undo, keep_what_was_done, write_undo
 from mqdssm.pipeline.migrate.verification import FileVerification, VerifyTask
-from mqdssm.pipeline.mqis.mapping import spark_settings
+from mqdssm.pipeline.mqis.mapping import list_spark_settings
 from mqdssm.pipeline.runner import Calls, Job, Runner
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -563,7 +563,7 @@ def migrate(
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
     where = chosen.arguments()
-    with chosen.runner("mqdssm migrate", conf=spark_settings(source.mapping)):  # one session for both
+    with chosen.runner("mqdssm migrate", conf=list_spark_settings(source.mapping)):  # one session for both
         plan = plan_migration(request, urls, to, **where, watch=watch, **login)
         if plan.refused is not None:
             return Migrated(plan, None)

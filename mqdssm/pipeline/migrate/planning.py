@@ -45,14 +45,20 @@ from mqdssm.pipeline.migrate.target import (
     resolve_sids,
 )
 from mqdssm.pipeline.mqis.files import TableFiles
-from mqdssm.pipeline.mqis.folder import SourceFile, SourceTable, find_files, left_out, source_table
+from mqdssm.pipeline.mqis.folder import (
+    SourceFile,
+    SourceTable,
+    describe_left_out,
+    find_files,
+    read_source_table,
+)
 from mqdssm.pipeline.mqis.mapping import (
     SourceMapping,
     is_jdbc,
+    list_spark_settings,
     load_mapping,
     refuse_secret,
-    shown_url,
-    spark_settings,
+    shorten_url,
 )
 from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
@@ -94,7 +100,7 @@ class PlanRequest:
     @property
     def shown_source(self) -> str:
         """Source as the plan names it: absolute path, or URL without credentials."""
-        return shown_url(self.source) if is_jdbc(self.source) else str(Path(self.source).resolve())
+        return shorten_url(self.source) if is_jdbc(self.source) else str(Path(self.source).resolve())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +140,14 @@ class MigrationSource:
         """Choose the engine, see `choose_source_engine`."""
         return choose_source_engine(kind, on, workers, has_database=self.files is None)
 
-    def left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
+    def describe_left_out(self, tables: Sequence[SourceTable]) -> Iterator[str]:
         """Yield notes about parts of the source that MQIS lacks, which are not read.
 
         Args:
             tables: of the source.
         """
         folder = None if self.files is None else Path(self.request.source)
-        return left_out(folder, tables, self.mapping)
+        return describe_left_out(folder, tables, self.mapping)
 
     def stage(self, runner: Runner, folder: Path) -> tuple[SourceTable, ...]:
         """Read the source into the folder of the plan, and return its tables."""
@@ -150,7 +156,7 @@ class MigrationSource:
         files = self.files
         if files is None:
             files = copy_tables(runner, self.request.source, self.mapping, copy)
-        tables = tuple(source_table(file, self.mapping) for file in files.values())
+        tables = tuple(read_source_table(file, self.mapping) for file in files.values())
         for table in tables:
             (folder / SOURCE_NAME / table.table.name).mkdir(exist_ok=True)
         sources = tuple(file for table in tables for file in table.files)
@@ -269,7 +275,7 @@ def _plan_source(
     sids = resolve_sids(session, source.sids)
     folder = prepare_folder(to)
     files = [folder / WORK_NAME / WITNESS_NAME]
-    with engine.runner("mqdssm plan", files, conf=spark_settings(source.mapping)) as runner:
+    with engine.runner("mqdssm plan", files, conf=list_spark_settings(source.mapping)) as runner:
         return Planning(source, folder, session, runner, enter, watch, engine.kind.value).run(sids)
 
 
@@ -393,7 +399,7 @@ class Planning:
         )
 
     def _list_notes(self) -> Iterator[str]:
-        yield from self.source.left_out(self._tables)
+        yield from self.source.describe_left_out(self._tables)
         computer_count = self._summary.operations.get("computer add", 0)
         if computer_count and self.session.profile.makes_guid and read_domain_sid(self.session) is None:
             yield f"{computer_count} computers are made without objectSid: the root of the directory has none"

@@ -77,12 +77,12 @@ def find_foreign(operations: Iterable[PlanOperation], root: DN, configuration: D
     if not (is_in_domain and is_queue_manager_place(move.new) and domain_of(move.new) == domain_of(move.old)):
         return f"move {move.old} to {move.new}"
     for operation in listed:
-        if operation.action != PlanAction.MOVE and not _follows_from_move(operation, move):
+        if operation.action != PlanAction.MOVE and not _matches_move(operation, move):
             return f"{operation.action} {operation.dn}, of class {operation.ldap_class}"
     return ""
 
 
-def _follows_from_move(operation: PlanOperation, move: Move) -> bool:
+def _matches_move(operation: PlanOperation, move: Move) -> bool:
     """Return True if an operation follows from a move."""
     dn, ldap_class = DN.parse(operation.dn), operation.ldap_class.lower()
     if operation.later:

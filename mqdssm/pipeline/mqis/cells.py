@@ -23,7 +23,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CellMaker = Callable[[Any], str | None]
 
 
-def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str = "windows") -> CellMaker:
+def build_cell_maker(
+    column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str = "windows"
+) -> CellMaker:
     """Return a function that converts values of a column into cells.
 
     Args:
@@ -51,21 +53,21 @@ def cell_maker(column: MqisColumn, *, code_page: str = "utf-8", guid_bytes: str 
             return of_bytes(value)
         if isinstance(value, list | tuple):
             return json.dumps([cell(item) for item in value], ensure_ascii=False)
-        return _scalar(value)
+        return _format_scalar(value)
 
     return cell
 
 
-def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
+def build_bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
     """Return a function that converts texts that bcp wrote into cells.
 
     Octets are hexadecimal digits, and NUL is an empty text.
 
     Args:
         column: which one.
-        guid_bytes: as for `cell_maker`.
+        guid_bytes: as for `build_cell_maker`.
     """
-    of_octets = cell_maker(column, guid_bytes=guid_bytes)
+    of_octets = build_cell_maker(column, guid_bytes=guid_bytes)
 
     def cell(value: Any) -> str | None:
         if value == "\0":
@@ -78,7 +80,7 @@ def bcp_maker(column: MqisColumn, *, guid_bytes: str = "windows") -> CellMaker:
     return cell
 
 
-def text_maker(column: MqisColumn) -> CellMaker:
+def build_text_maker(column: MqisColumn) -> CellMaker:
     """Return a function that converts JSON values into cells.
 
     Lists and numbers become text.
@@ -90,12 +92,12 @@ def text_maker(column: MqisColumn) -> CellMaker:
             return value
         if isinstance(value, list | dict):
             return json.dumps(value, ensure_ascii=False)
-        return json.dumps([value]) if whole else _scalar(value)
+        return json.dumps([value]) if whole else _format_scalar(value)
 
     return cell
 
 
-def _scalar(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, datetime):

@@ -29,7 +29,7 @@ class CsvHeader(NamedTuple):
     separator: str = ","
 
 
-def csv_header(lines: TextIO) -> CsvHeader:
+def read_csv_header(lines: TextIO) -> CsvHeader:
     """Read the names of the columns of a CSV file: its first line.
 
     Empty lines before it are skipped.
@@ -37,13 +37,13 @@ def csv_header(lines: TextIO) -> CsvHeader:
     Raises:
         csv.Error: the line is no CSV, or longer than `HEADER_CHARS_MAX`.
     """
-    names = tuple(next(filter(None, csv.reader(_bounded(lines))), ()))
+    names = tuple(next(filter(None, csv.reader(_limit_lines(lines))), ()))
     if len(names) == 1 and TAB in names[0]:
         return CsvHeader(tuple(name.strip('"') for name in names[0].split(TAB)), TAB)
     return CsvHeader(names)
 
 
-def _bounded(lines: TextIO) -> Iterator[str]:
+def _limit_lines(lines: TextIO) -> Iterator[str]:
     room = HEADER_CHARS_MAX
     while line := lines.readline(room + 1):
         room -= len(line)
@@ -52,7 +52,7 @@ def _bounded(lines: TextIO) -> Iterator[str]:
         yield line
 
 
-def misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
+def find_misquoted_rows(lines: Iterable[bytes], separator: str) -> Iterator[int]:
     """Yield the numbers of rows whose quotation marks are wrong.
 
     A value goes on behind its closing quotation mark. The numbers are those of Arrow: the first line with

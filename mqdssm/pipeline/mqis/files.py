@@ -71,11 +71,11 @@ def find_named(folder: Path, names: Mapping[str, MqisTable]) -> dict[str, TableF
     if not tables:
         raise ConfigError(f"{folder} holds no table of MQIS: {_EXPECTED}")
     missing = {name: table for name, table in names.items() if table.name not in tables}
-    _refuse_misspelt(not_read(folder, names), missing)
+    _refuse_misspelt(find_not_read(folder, names), missing)
     return {name: tables[name] for name in MQIS_TABLES if name in tables}
 
 
-def not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
+def find_not_read(folder: Path, names: Mapping[str, MqisTable]) -> list[Path]:
     """Return the files and folders that are no tables; hidden ones are left out.
 
     Args:
@@ -130,7 +130,7 @@ def _files_of(table: MqisTable, path: Path) -> TableFiles:
     return TableFiles(table, forms.pop(), path, parts)
 
 
-def known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
+def find_known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, str]:
     """Return the table's names of columns -> their spelling in the file.
 
     Raises:

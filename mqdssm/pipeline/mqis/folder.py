@@ -18,14 +18,14 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.mqis.cells import CellMaker, bcp_maker, cell_maker, text_maker
-from mqdssm.pipeline.mqis.csv_files import TAB, CsvHeader, csv_header, misquoted_rows
+from mqdssm.pipeline.mqis.cells import CellMaker, build_bcp_maker, build_cell_maker, build_text_maker
+from mqdssm.pipeline.mqis.csv_files import TAB, CsvHeader, find_misquoted_rows, read_csv_header
 from mqdssm.pipeline.mqis.files import (
     FORMS,
     TableFiles,
+    find_known_columns,
     find_named,
-    known_columns,
-    not_read,
+    find_not_read,
 )
 from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
 from mqdssm.pipeline.mqis.text_files import open_text
@@ -120,10 +120,12 @@ def find_files(folder: Path, mapping: SourceMapping) -> dict[str, TableFiles]:
     Raises:
         ConfigError: as `find_named`, with the names that are expected.
     """
-    return find_named(folder, _names_in(mapping))
+    return find_named(folder, _map_names(mapping))
 
 
-def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping) -> Iterator[str]:
+def describe_left_out(
+    folder: Path | None, tables: Sequence[SourceTable], mapping: SourceMapping
+) -> Iterator[str]:
     """Describe the files and columns of a source that are not read.
 
     MQIS does not have them. The text is for people.
@@ -133,7 +135,7 @@ def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: Source
         tables: that were found.
         mapping: names of the tables.
     """
-    other_files = [] if folder is None else [path.name for path in not_read(folder, _names_in(mapping))]
+    other_files = [] if folder is None else [path.name for path in find_not_read(folder, _map_names(mapping))]
     if other_files:
         yield f"not read, since they are no tables of MQIS: {', '.join(other_files)}"
     for source in tables:
@@ -142,11 +144,11 @@ def left_out(folder: Path | None, tables: Sequence[SourceTable], mapping: Source
             yield f"columns of {source.table.name} that MQIS does not have are left out: {columns}"
 
 
-def _names_in(mapping: SourceMapping) -> dict[str, MqisTable]:
+def _map_names(mapping: SourceMapping) -> dict[str, MqisTable]:
     return {mapping.name_of(table).lower(): table for table in MQIS_TABLES.values()}
 
 
-def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
+def read_source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     """Read the columns of a table, and divide it into parts for single workers.
 
     Raises:
@@ -154,7 +156,7 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     """
     mapped = mapping.table(files.table)
     file_headers = {
-        file: _header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files
+        file: _read_header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files
     }
     headers = {header.names for header in file_headers.values()}
     if files.form == "jsonl":
@@ -162,7 +164,7 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     if len(headers) != 1:
         raise ConfigError(f"the parts of {files.path} have different columns")
     names = headers.pop()
-    called = _called(files, mapped, names)
+    called = _map_columns(files, mapped, names)
     columns = tuple(column for column in files.table.columns if column.name in called)
     by_file = {name: propid for propid, name in called.items()}
     parts = [
@@ -172,7 +174,7 @@ def source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
             bcp=mapped.bcp_columns if files.form == "csv" else (),
         )
         for file in files.files
-        for part in _parts(files, file, by_file)
+        for part in _split_into_parts(files, file, by_file)
     ]
     if files.database_table is not None:
         parts = list(_as_one(parts, files.database_table))
@@ -194,7 +196,7 @@ def _as_one(parts: Iterable[SourceFile], label: str) -> Iterator[SourceFile]:
         yield replace(part, before=part.before + before[part.path], label=label)
 
 
-def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
+def _map_columns(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> dict[str, str]:
     """Return PROPID -> column of the file."""
     mapped_names = {propid: column_mapping.column for propid, column_mapping in mapped.columns.items()}
     by_lower = {name.strip().lower(): name for name in names}
@@ -208,7 +210,7 @@ def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> 
             )
         columns[propid] = name
     used_names = set(columns.values())
-    rest = known_columns(files, [name for name in names if name not in used_names])
+    rest = find_known_columns(files, [name for name in names if name not in used_names])
     columns.update({propid: name for propid, name in rest.items() if propid not in mapped_names})
     if files.table.key not in columns and names:
         raise ConfigError(
@@ -218,7 +220,7 @@ def _called(files: TableFiles, mapped: TableMapping, names: tuple[str, ...]) -> 
     return columns
 
 
-def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHeader:
+def _read_header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHeader:
     """Return the names of the columns of a file, and the separator of CSV."""
     try:
         match form:
@@ -230,25 +232,25 @@ def _header(file: Path, form: str, encoding: str, bcp: tuple[str, ...]) -> CsvHe
                         return CsvHeader(bcp, TAB if TAB.encode() in octets.readline(BLOCK_BYTES) else ",")
                     # cells are decoded strictly, each by itself, when they are read
                     with io.TextIOWrapper(octets, encoding=codec, errors="replace", newline="") as lines:
-                        return csv_header(lines)
+                        return read_csv_header(lines)
             case _:
-                return CsvHeader(_json_names(file, encoding))
+                return CsvHeader(_read_json_names(file, encoding))
     except (OSError, csv.Error, pa.ArrowException) as error:
         raise ConfigError(f"{file} cannot be read as {form}: {error}") from error
 
 
-def _json_names(file: Path, encoding: str) -> tuple[str, ...]:
+def _read_json_names(file: Path, encoding: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     with open_text(file, encoding) as (lines, codec):
         # a part of a line that is too long is no object: the reader of the rows reports it
         for line in iter(lambda: lines.readline(LINE_BYTES_MAX), b""):
-            row = _object(line, codec)
+            row = _parse_object(line, codec)
             if isinstance(row, dict):
                 names.update(dict.fromkeys(row))
     return tuple(names)
 
 
-def _parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterator[SourceFile]:
+def _split_into_parts(files: TableFiles, file: Path, columns: Mapping[str, str]) -> Iterator[SourceFile]:
     """Divide a Parquet file between row groups.
 
     Text cannot be divided before it is read.
@@ -293,26 +295,26 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
         )
         order = "windows" if column_mapping is None else column_mapping.guid_bytes
         maker = (
-            text_maker(column)
+            build_text_maker(column)
             if part.form == "jsonl"
-            else bcp_maker(column, guid_bytes=order)
+            else build_bcp_maker(column, guid_bytes=order)
             if part.bcp
-            else cell_maker(column, code_page=page, guid_bytes=order)
+            else build_cell_maker(column, code_page=page, guid_bytes=order)
         )
         makers[name] = (propid, maker)
     try:
         match part.form:
             case "parquet":
-                yield from _parquet_rows(part, makers)
+                yield from _read_parquet_rows(part, makers)
             case "csv":
-                yield from _csv_rows(part, mapping.encoding, makers)
+                yield from _read_csv_rows(part, mapping.encoding, makers)
             case _:
-                yield from _json_rows(part, mapping.encoding, makers)
+                yield from _read_json_rows(part, mapping.encoding, makers)
     except (OSError, pa.ArrowException) as error:
         raise ConfigError(f"{part.path} cannot be read: {error}") from error
 
 
-def _row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
+def _make_row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     for name, value in values.items():
@@ -334,17 +336,17 @@ def _row(number: int, values: Mapping[str, Any], makers: Makers) -> SourceRow:
     return SourceRow(number, cells, problems)
 
 
-def _parquet_rows(part: SourceFile, makers: Makers) -> Iterator[SourceRow]:
+def _read_parquet_rows(part: SourceFile, makers: Makers) -> Iterator[SourceRow]:
     number = part.before
     with pq.ParquetFile(part.path) as file:
         batches = file.iter_batches(batch_size=BATCH_ROWS, row_groups=part.groups, columns=list(makers))
         for batch in batches:
-            for values in _in_seconds(batch).to_pylist():
+            for values in _convert_to_seconds(batch).to_pylist():
                 number += 1
-                yield _row(number, values, makers)
+                yield _make_row(number, values, makers)
 
 
-def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _convert_to_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Convert times to seconds since 1970.
 
     Python has no year 0, and one such value would stop the read.
@@ -364,7 +366,7 @@ def _in_seconds(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
+def _read_csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
     """Read rows of CSV: an empty field is NULL.
 
     Two quotes are an empty text ([RFC4180]). A row whose quotation marks are wrong is not read.
@@ -377,7 +379,7 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
         broken[row.number - first] = f"{message}: {(row.text or '')[:SHOWN_CHARS_MAX]}"
         return "skip"
 
-    misquoted = set() if part.bcp else _misquoted(part, encoding)
+    misquoted = set() if part.bcp else _find_misquoted(part, encoding)
     # read as Latin-1, which has a letter for each octet, so that each cell is decoded by itself
     with open_text(part.path, encoding) as (file, codec):
         if part.bcp and not cast(io.BufferedReader, file).peek(1):
@@ -414,24 +416,26 @@ def _csv_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[Sourc
                 if number in misquoted:
                     yield SourceRow(number, {}, {ROW: MISQUOTED})
                 else:
-                    row = _text_row(number, {named[name]: value for name, value in values.items()}, codec)
-                    yield _bcp_row(row, makers) if part.bcp else row
+                    row = _make_text_row(
+                        number, {named[name]: value for name, value in values.items()}, codec
+                    )
+                    yield _make_bcp_row(row, makers) if part.bcp else row
                 number += 1
     for last in sorted(row_number for row_number in broken if row_number >= number):
         yield SourceRow(last, {}, {ROW: broken[last]})
 
 
-def _misquoted(part: SourceFile, encoding: str) -> set[int]:
+def _find_misquoted(part: SourceFile, encoding: str) -> set[int]:
     """Return the numbers of rows whose values Arrow would change (`misquoted_rows`)."""
     with open_text(part.path, encoding) as (file, _):
-        return set(misquoted_rows(file, part.separator))
+        return set(find_misquoted_rows(file, part.separator))
 
 
 def _as_latin(name: str, encoding: str) -> str:
     return name.encode(encoding, "replace").decode("latin-1")
 
 
-def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) -> SourceRow:
+def _make_text_row(number: int, values: Mapping[str, bytes | None], encoding: str) -> SourceRow:
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     for propid, value in values.items():
@@ -449,7 +453,7 @@ def _text_row(number: int, values: Mapping[str, bytes | None], encoding: str) ->
     return SourceRow(number, cells, problems)
 
 
-def _bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
+def _make_bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
     """Return a row with the cells that bcp's text stands for."""
     by_propid = dict(makers.values())
     cells = {
@@ -459,17 +463,17 @@ def _bcp_row(row: SourceRow, makers: Makers) -> SourceRow:
     return replace(row, cells=cells)
 
 
-def _json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
+def _read_json_rows(part: SourceFile, encoding: str, makers: Makers) -> Iterator[SourceRow]:
     with open_text(part.path, encoding) as (lines, codec):
         for number, line in enumerate(iter(lambda: lines.readline(LINE_BYTES_MAX), b""), 1):
-            row = _object(line, codec)
+            row = _parse_object(line, codec)
             if isinstance(row, dict):
-                yield _row(number, row, makers)
+                yield _make_row(number, row, makers)
             elif row:
                 yield SourceRow(number, {}, {ROW: row})
 
 
-def _object(line: bytes, encoding: str) -> dict[str, Any] | str:
+def _parse_object(line: bytes, encoding: str) -> dict[str, Any] | str:
     """Return the object of a line of JSON, or a message about the error.
 
     The message is "" for an empty line.

@@ -48,7 +48,7 @@ class ColumnMapping(Document):
     @field_validator("code_page")
     @classmethod
     def _check_encoding(cls, name: str | None) -> str | None:
-        return None if name is None else _codec(name)
+        return None if name is None else _look_up_codec(name)
 
 
 class TableMapping(Document):
@@ -74,7 +74,7 @@ class TableMapping(Document):
 
     @field_validator("columns", mode="before")
     @classmethod
-    def _short_form(cls, columns: Any) -> Any:
+    def _expand_short_form(cls, columns: Any) -> Any:
         if not isinstance(columns, dict):
             return columns
         return {
@@ -83,7 +83,7 @@ class TableMapping(Document):
         }
 
     @model_validator(mode="after")
-    def _bounded(self) -> Self:
+    def _check_bounds(self) -> Self:
         if (self.partition_column is None) != (self.bounds is None):
             raise ValueError("partition_column needs bounds = [least, greatest], and these need it")
         return self
@@ -111,7 +111,7 @@ class JdbcMapping(Document):
     properties: Mapping[str, str] = {}
 
     @model_validator(mode="after")
-    def _no_secret(self) -> Self:
+    def _refuse_secret(self) -> Self:
         if self.password_file is not None and self.password_env is not None:
             raise ValueError("password_file and password_env exclude each other")
         for name in self.properties:
@@ -152,7 +152,7 @@ class SourceMapping(Document):
     @field_validator("encoding")
     @classmethod
     def _check_encoding(cls, name: str) -> str:
-        codec = _codec(name)
+        codec = _look_up_codec(name)
         if codec.startswith(("utf-32", "utf-7")):
             raise ValueError(f"files in {codec} have to be converted to UTF-8 or UTF-16 first")
         return codec
@@ -244,7 +244,7 @@ def _check_columns(table: MqisTable, mapped: TableMapping) -> None:
             raise ValueError(f"{name} is no GUID: guid_bytes says nothing about it")
 
 
-def _codec(name: str) -> str:
+def _look_up_codec(name: str) -> str:
     try:
         info = codecs.lookup(name)
     except LookupError:
@@ -262,7 +262,7 @@ def is_jdbc(source: str) -> bool:
     return source[: len(JDBC_PREFIX)].lower() == JDBC_PREFIX
 
 
-def spark_settings(mapping: SourceMapping) -> dict[str, str]:
+def list_spark_settings(mapping: SourceMapping) -> dict[str, str]:
     """Return the Spark settings that name the JAR files of the JDBC driver.
 
     The settings are empty without JAR files.
@@ -276,7 +276,7 @@ def spark_settings(mapping: SourceMapping) -> dict[str, str]:
     return {"spark.jars": ",".join(map(str, mapping.jdbc.jars))} if mapping.jdbc.jars else {}
 
 
-def shown_url(url: str) -> str:
+def shorten_url(url: str) -> str:
     """Return a URL up to the name of the database.
 
     The URL is shown in messages and in the plan.

@@ -68,7 +68,7 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
     """
     if encoding.startswith("utf-32"):
         raise ConfigError(f"{path} is in UTF-32: convert it to UTF-8 or UTF-16 first")
-    wide = _wide(head)
+    wide = _name_wide(head)
     if encoding.startswith("utf-16"):
         if head and not wide:
             raise ConfigError(
@@ -81,7 +81,7 @@ def _check(path: Path, head: bytes, encoding: str) -> None:
         )
 
 
-def _wide(head: bytes) -> str:
+def _name_wide(head: bytes) -> str:
     """Return the name of the UTF-16 encoding of octets.
 
     The name is "" if the octets are not in UTF-16. In ASCII text as UTF-16 every second octet is 0.

@@ -73,27 +73,27 @@ def check_servers(session: "Session", old: str, new: str, *, delete_empty: bool)
         ConfigError: it cannot be moved, and why.
         DirectoryError: the directory cannot be asked.
     """
-    old_computer, new_computer = _computers(session, old, new)
+    old_computer, new_computer = _find_computers(session, old, new)
     manager = _manager_of(session, old_computer)
     if manager is None:
         raise ConfigError(f"the computer {old_computer.name} has no queue manager: nothing is to be moved")
-    roles, is_same = _roles(manager), old_computer.dn == new_computer.dn
+    roles, is_same = _read_roles(manager), old_computer.dn == new_computer.dn
     if not is_same:
         _refuse_directory_server(old_computer, roles)
         _refuse_other_domain(old_computer, new_computer)
-    existing = None if is_same else _existing(session, new_computer, delete_empty=delete_empty)
+    existing = None if is_same else _find_existing(session, new_computer, delete_empty=delete_empty)
     return CheckedServers(
         old=old_computer,
         new=new_computer,
         manager=manager,
-        guid=guid_in(manager),
+        guid=read_guid(manager),
         queues=tuple(_queues_of(session, manager.name)),
         existing=existing,
         is_directory_server=roles.is_directory_server,
     )
 
 
-def guid_in(entry: Entry) -> UUID:
+def read_guid(entry: Entry) -> UUID:
     """Return the objectGUID of an entry.
 
     Raises:
@@ -112,14 +112,14 @@ class _Roles(NamedTuple):
     is_directory_server: bool
 
 
-def _roles(manager: Entry) -> _Roles:
+def _read_roles(manager: Entry) -> _Roles:
     raw_service, raw_server = manager.first("mSMQServiceType"), manager.first("mSMQDsServices")
     service = 0 if raw_service is None else UINT32.load(raw_service)
     is_server = raw_server is not None and BOOLEAN.load(raw_server)
     return _Roles(bool(service & _CONTROLLERS), is_server)
 
 
-def _computers(session: "Session", old: str, new: str) -> tuple[Computer, Computer]:
+def _find_computers(session: "Session", old: str, new: str) -> tuple[Computer, Computer]:
     key = session.profile.name_key
     computers = find_computers(session, {key(name): name for name in (old, new)})
     for name, advice in ((old, _WITHOUT_DOMAIN), (new, _JOIN_FIRST)):
@@ -164,12 +164,12 @@ def _refuse_other_domain(old: Computer, new: Computer) -> None:
         )
 
 
-def _existing(session: "Session", new: Computer, *, delete_empty: bool) -> Entry | None:
+def _find_existing(session: "Session", new: Computer, *, delete_empty: bool) -> Entry | None:
     """Return the queue manager of the new computer, which is to be deleted."""
     existing = _manager_of(session, new)
     if existing is None:
         return None
-    _refuse_directory_server(new, _roles(existing))
+    _refuse_directory_server(new, _read_roles(existing))
     for queue in _queues_of(session, existing.name):
         raise ConfigError(
             f"{new.name} has a queue manager with queues, as {compute.queue_place(queue.dn).cn}: delete or "

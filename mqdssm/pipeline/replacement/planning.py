@@ -43,7 +43,7 @@ from mqdssm.pipeline.migrate.shared_lookups import Computer
 from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.pipeline.migrate.target import EVERYTHING, TargetView, find_of_class
 from mqdssm.pipeline.replacement import references
-from mqdssm.pipeline.replacement.checks import CheckedServers, guid_in
+from mqdssm.pipeline.replacement.checks import CheckedServers, read_guid
 from mqdssm.tables import TABLES
 from mqdssm.tables.dependent_objects import SERVER_CLASS, SETTINGS_CLASS, SETTINGS_OWNER
 from mqdssm.tables.schema import ALIAS_CLASS, ALIAS_FORMAT_NAME, GROUP_CLASS, MANAGER_CLASS, QUEUE_CLASS
@@ -119,7 +119,7 @@ class ReplacementPlanner:
             source=f"replacement of {self.servers.old.name} by {self.servers.new.name}",
             target=target_of(self.session),
             options=PlanOptions(on_conflict="update", allow_deletes=deletes),
-            tables=self._tables(),
+            tables=self._count_tables(),
             operations=summary.operations,
             deletes={MACHINE_TABLE: deletes} if deletes else {},
             levels=summary.levels,
@@ -130,7 +130,7 @@ class ReplacementPlanner:
         plan.write(self.folder)
         return plan
 
-    def _tables(self) -> dict[str, TableCounts]:
+    def _count_tables(self) -> dict[str, TableCounts]:
         if self.servers.is_same:
             return {}
         counts = self._queues.done.counts
@@ -154,7 +154,7 @@ class ReplacementPlanner:
             deleted = plan_deletion(MANAGER_TYPE, existing, MANAGER_CLASS, EntryRole.OBJECT)
             self._write(_BEFORE_MOVE, deleted, row=0)
         self._write(_MOVE, self._move.operation(MANAGER_TYPE, MACHINE_TABLE, 1), row=1)
-        sids = self._sids(self.servers.old, self.servers.new)
+        sids = self._make_sid_rewriter(self.servers.old, self.servers.new)
         self._plan_manager(sids)
         self._plan_queues(sids)
         self._plan_settings(self.servers.existing)
@@ -163,7 +163,7 @@ class ReplacementPlanner:
 
     # -- the queue manager and its queues
 
-    def _sids(self, old: Computer, new: Computer) -> SidRewriter:
+    def _make_sid_rewriter(self, old: Computer, new: Computer) -> SidRewriter:
         """Return a rewriter that gives the new account the rights of the old one."""
         if old.sid is None or new.sid is None:
             self.notes.append("a computer has no SID: rights of computer accounts stay as they are")
@@ -172,7 +172,7 @@ class ReplacementPlanner:
 
     def _plan_manager(self, sids: SidRewriter) -> None:
         manager, existing = self.servers.manager, self.servers.existing
-        new_values = self._descriptor(manager, sids)
+        new_values = self._rewrite_descriptor(manager, sids)
         if existing is not None:
             new_values |= {name: tuple(existing.all(name)) for name in OF_INSTALLATION}
         elif manager.all(_KEYS):
@@ -185,12 +185,12 @@ class ReplacementPlanner:
 
     def _plan_queues(self, sids: SidRewriter) -> None:
         for row, queue in enumerate(self.servers.queues, 1):
-            operation = self._modify(queue, QUEUE_CLASS, self._descriptor(queue, sids))
+            operation = self._modify(queue, QUEUE_CLASS, self._rewrite_descriptor(queue, sids))
             operation = replace(operation, table=QUEUE_TABLE, source_row=row)
             self._queues.operation(_AFTER_MOVE, operation)
             self._queues.done.counts[operation.action] += 1
 
-    def _descriptor(self, entry: Entry, sids: SidRewriter) -> dict[str, tuple[bytes, ...]]:
+    def _rewrite_descriptor(self, entry: Entry, sids: SidRewriter) -> dict[str, tuple[bytes, ...]]:
         image = entry.first(DESCRIPTOR)
         if image is None:
             return {}
@@ -209,7 +209,7 @@ class ReplacementPlanner:
             kept_dns.add(new_settings.dn)
             self._put_settings(new_settings, builder.server(site, computer), existing)
             self._delete_settings(settings)
-        for settings in [] if existing is None else self._settings_of(guid_in(existing)):
+        for settings in [] if existing is None else self._settings_of(read_guid(existing)):
             if settings.name not in kept_dns:
                 self._delete_settings(settings)
 
@@ -223,16 +223,16 @@ class ReplacementPlanner:
         present = self._view.at(settings.dn, EVERYTHING)
         if present is None:
             if self._view.at(server.dn, ["1.1"]) is None:
-                operation = _companion(server, EntryRole.CONTAINER, SERVER_CLASS, server.values)
+                operation = _make_companion(server, EntryRole.CONTAINER, SERVER_CLASS, server.values)
                 self._write(_AFTER_MOVE, operation, row=1)
-            operation = _companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, settings.values)
+            operation = _make_companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, settings.values)
             self._write(_SETTINGS, operation, row=1)
             return
         owner = present.first(SETTINGS_OWNER)
-        if owner is not None and (existing is None or owner != guid_in(existing).bytes_le):
+        if owner is not None and (existing is None or owner != read_guid(existing).bytes_le):
             raise ConfigError(f"{settings.dn} belongs to another queue manager: delete it first")
         values = {name: raws for name, raws in settings.values.items() if name.lower().startswith("msmq")}
-        operation = _companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, values)
+        operation = _make_companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, values)
         before = {name: tuple(present.all(name)) for name in values}
         self._write(_SETTINGS, replace(operation, action=PlanAction.MODIFY, before=before), row=1)
 
@@ -268,7 +268,7 @@ class ReplacementPlanner:
         hosts = references.hosts_of(self.session, old, new)
         for alias in references.find_aliases(self.session):
             text = (alias.first(ALIAS_FORMAT_NAME) or b"").decode(errors="replace")
-            renamed = references.renamed_host(text, hosts)
+            renamed = references.rename_host(text, hosts)
             if renamed is not None:
                 values = {ALIAS_FORMAT_NAME: (renamed.encode(),)}
                 self._write(_AFTER_MOVE, self._modify(alias, ALIAS_CLASS, values))
@@ -306,7 +306,7 @@ class ReplacementPlanner:
         )
 
 
-def _companion(new_entry: MadeEntry, role: EntryRole, ldap_class: str, values: Values) -> PlanOperation:
+def _make_companion(new_entry: MadeEntry, role: EntryRole, ldap_class: str, values: Values) -> PlanOperation:
     """Return the operation that adds an entry that a queue manager needs."""
     return PlanOperation(
         type=MANAGER_TYPE,

@@ -90,12 +90,12 @@ def hosts_of(session: "Session", old: Computer, new: Computer) -> dict[str, str]
     """
     old_name, new_name = (DN.parse(computer.dn).name for computer in (old, new))
     old_host, new_host = (
-        _dns_host(session, computer.dn) or name for computer, name in ((old, old_name), (new, new_name))
+        _read_dns_host(session, computer.dn) or name for computer, name in ((old, old_name), (new, new_name))
     )
     return {old_host.lower(): new_host, old_name.lower(): new_name}
 
 
-def _dns_host(session: "Session", computer: str) -> str | None:
+def _read_dns_host(session: "Session", computer: str) -> str | None:
     """Return the DNS host name of a computer.
 
     None if it has none that begins with its name.
@@ -110,7 +110,7 @@ def is_by_address(format_name: str) -> bool:
     return format_name.upper().startswith("DIRECT=TCP:")
 
 
-def renamed_host(format_name: str, hosts: Mapping[str, str]) -> str | None:
+def rename_host(format_name: str, hosts: Mapping[str, str]) -> str | None:
     """Return a direct format name with the new name of its host.
 
     Args:
@@ -137,7 +137,7 @@ def groups_of(session: "Session", computer: str) -> dict[str, str]:
     return {normalize(entry.dn): entry.dn for entry in _find_in_domain(session, GROUP_CLASS, [], is_member)}
 
 
-def objects_with_rights(session: "Session", sid: Sid, except_below: DN) -> Iterator[str]:
+def find_objects_with_rights(session: "Session", sid: Sid, except_below: DN) -> Iterator[str]:
     """Yield the DNs of queues and queue managers with rights for an account.
 
     Args:
@@ -149,11 +149,11 @@ def objects_with_rights(session: "Session", sid: Sid, except_below: DN) -> Itera
         for entry in find_of_class(session, TABLES[element].ldap_class, [DESCRIPTOR]):
             image = entry.first(DESCRIPTOR)
             is_other = not entry.name.is_at_or_below(except_below)
-            if is_other and image is not None and bytes(sid) in image and sid in _own_sids(image):
+            if is_other and image is not None and bytes(sid) in image and sid in _list_own_sids(image):
                 yield entry.dn
 
 
-def _own_sids(image: bytes) -> set[Sid]:
+def _list_own_sids(image: bytes) -> set[Sid]:
     try:
         descriptor = SecurityDescriptor.from_bytes(image)
     except DecodeError:

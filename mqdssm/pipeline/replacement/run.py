@@ -13,9 +13,15 @@ from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import plan_folder
 from mqdssm.pipeline.replacement import references
-from mqdssm.pipeline.replacement.checks import CheckedServers, check_servers, guid_in
+from mqdssm.pipeline.replacement.checks import CheckedServers, check_servers, read_guid
 from mqdssm.pipeline.replacement.planning import ReplacementPlanner
-from mqdssm.pipeline.replacement.steps import STEPS_NAME, StepFacts, document, steps_after, steps_before
+from mqdssm.pipeline.replacement.steps import (
+    STEPS_NAME,
+    StepFacts,
+    format_document,
+    list_steps_after,
+    list_steps_before,
+)
 from mqdssm.tables import compute
 from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED
 from mqdssm.tables.syntax import UINT32
@@ -109,16 +115,16 @@ def _plan(session: "Session", servers: CheckedServers, folder: Path) -> Replacem
         )
     plan = planner.run()
     queues = () if servers.is_same else tuple(_find_renamed_queues(servers))
-    facts = _facts(session, servers, tuple(planner.by_address))
-    before, after, notes = steps_before(facts), steps_after(facts), tuple(planner.notes)
-    (folder / STEPS_NAME).write_text(document(facts, before, after, notes), encoding="utf-8")
+    facts = _gather_facts(session, servers, tuple(planner.by_address))
+    before, after, notes = list_steps_before(facts), list_steps_after(facts), tuple(planner.notes)
+    (folder / STEPS_NAME).write_text(format_document(facts, before, after, notes), encoding="utf-8")
     _write_pathnames(folder / PATHNAMES_NAME, queues)
     return Replacement(
         plan=plan, folder=folder, guid=servers.guid, queues=queues, before=before, after=after, notes=notes
     )
 
 
-def _facts(session: "Session", servers: CheckedServers, by_address: tuple[str, ...]) -> StepFacts:
+def _gather_facts(session: "Session", servers: CheckedServers, by_address: tuple[str, ...]) -> StepFacts:
     old, new = servers.old, servers.new
     facts = StepFacts(old=old.name, new=new.name, guid=servers.guid, queues=len(servers.queues))
     if servers.is_same:
@@ -127,7 +133,7 @@ def _facts(session: "Session", servers: CheckedServers, by_address: tuple[str, .
     groups = {key: dn for key, dn in references.groups_of(session, old.dn).items() if key not in has_already}
     rights: list[str] = []
     if old.sid is not None:
-        rights = sorted(references.objects_with_rights(session, Sid(old.sid), servers.manager.name))
+        rights = sorted(references.find_objects_with_rights(session, Sid(old.sid), servers.manager.name))
     return StepFacts(
         old=old.name,
         new=new.name,
@@ -155,7 +161,7 @@ def _find_renamed_queues(servers: CheckedServers) -> Iterator[RenamedQueue]:
         extension = None if raw is None else raw.decode(errors="replace")
         place = compute.queue_place(entry.dn)
         old, new = (compute.pathname(name, place.cn, extension) for name in (place.computer, computer))
-        yield RenamedQueue(guid=guid_in(entry), old=old, new=new)
+        yield RenamedQueue(guid=read_guid(entry), old=old, new=new)
 
 
 def _write_pathnames(path: Path, queues: Sequence[RenamedQueue]) -> None:

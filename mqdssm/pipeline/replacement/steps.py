@@ -134,7 +134,7 @@ class StepFacts:
         )
 
 
-def steps_before(facts: StepFacts) -> tuple[str, ...]:
+def list_steps_before(facts: StepFacts) -> tuple[str, ...]:
     """Return the steps before the plan is applied."""
     texts = [_SAVE, _DRAIN, _STOP]
     if facts.is_same:
@@ -145,7 +145,7 @@ def steps_before(facts: StepFacts) -> tuple[str, ...]:
     return tuple(map(facts.filled, texts))
 
 
-def steps_after(facts: StepFacts) -> tuple[str, ...]:
+def list_steps_after(facts: StepFacts) -> tuple[str, ...]:
     """Return the steps after the plan was applied."""
     texts = [] if facts.is_same else [_REPLICATE]
     texts += [] if facts.has_empty else [_INSTALL]
@@ -165,21 +165,23 @@ def _join_names(names: Sequence[str]) -> str:
     return "; ".join([*names[:LISTED_MAX], *([f"and {more} more"] if more > 0 else [])])
 
 
-def document(facts: StepFacts, before: Sequence[str], after: Sequence[str], notes: Sequence[str]) -> str:
+def format_document(
+    facts: StepFacts, before: Sequence[str], after: Sequence[str], notes: Sequence[str]
+) -> str:
     """Return the text of ``steps.md``."""
     lines = [f"# Replacement of {facts.old} by {facts.new}", ""]
     lines += [f"Queue manager {facts.guid}, {facts.queues} public queues.", ""]
     lines += [*(f"* {note}" for note in notes), *([""] if notes else [])]
-    lines += ["## Before", "", *_numbered(before), ""]
+    lines += ["## Before", "", *_number_steps(before), ""]
     if not facts.is_same:
         undo = "`ldapmodify -c -f undo.ldif` in the folder of the plan moves everything back."
         if facts.has_empty and facts.undo_makes_guid:
             undo += f" The deleted queue manager of {facts.new} gets another GUID then."
         lines += ["## The plan", "", "`mqdssm apply PLAN` moves the queue manager. " + undo, ""]
-    lines += ["## After", "", *_numbered(after), ""]
+    lines += ["## After", "", *_number_steps(after), ""]
     lines += [_PROVEN, ""]
     return "\n".join(lines)
 
 
-def _numbered(steps: Sequence[str]) -> list[str]:
+def _number_steps(steps: Sequence[str]) -> list[str]:
     return [f"{number}. {step}" for number, step in enumerate(steps, 1)]

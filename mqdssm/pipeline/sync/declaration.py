@@ -200,10 +200,12 @@ def load_declaration(path: Path) -> Declaration:
     """
     try:
         root = read_yaml(read_limited(path, DOCUMENT_BYTES_MAX))
-        parts = _entries(root, "the file", ("sites", "machines"))
-        sites = tuple(_site(name, node) for name, node in _named_nodes(parts, "sites"))
-        machines = tuple(_machine(name, node) for name, node in _named_nodes(parts, "machines"))
-        return _checked(root, lambda: Declaration(sites=sites, machines=machines, source=str(path.resolve())))
+        parts = _read_entries(root, "the file", ("sites", "machines"))
+        sites = tuple(_read_site(name, node) for name, node in _list_named_nodes(parts, "sites"))
+        machines = tuple(_read_machine(name, node) for name, node in _list_named_nodes(parts, "machines"))
+        return _check_value(
+            root, lambda: Declaration(sites=sites, machines=machines, source=str(path.resolve()))
+        )
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except TooLongFileError as error:
@@ -212,7 +214,7 @@ def load_declaration(path: Path) -> Declaration:
         raise ConfigError(f"{path} {error}") from None
 
 
-def _entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mapping[str, YamlNode]:
+def _read_entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mapping[str, YamlNode]:
     """Return the values of a mapping; refuse keys that are not allowed."""
     values = node.mapping(name)
     for key, value in values.items():
@@ -221,29 +223,29 @@ def _entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mapping[str
     return values
 
 
-def _named_nodes(parts: Mapping[str, YamlNode], key: str) -> Iterable[tuple[str, YamlNode]]:
+def _list_named_nodes(parts: Mapping[str, YamlNode], key: str) -> Iterable[tuple[str, YamlNode]]:
     return parts[key].mapping(key).items() if key in parts else ()
 
 
-def _site(name: str, node: YamlNode) -> DeclaredSite:
-    return _declared(
-        DeclaredSite, name, node, _entries(node, f"the site {name}", (*DeclaredSite.allowed, RIGHTS))
+def _read_site(name: str, node: YamlNode) -> DeclaredSite:
+    return _make_declared(
+        DeclaredSite, name, node, _read_entries(node, f"the site {name}", (*DeclaredSite.allowed, RIGHTS))
     )
 
 
-def _machine(name: str, node: YamlNode) -> DeclaredMachine:
-    values = _entries(node, f"the machine {name}", (*DeclaredMachine.allowed, RIGHTS, QUEUES))
+def _read_machine(name: str, node: YamlNode) -> DeclaredMachine:
+    values = _read_entries(node, f"the machine {name}", (*DeclaredMachine.allowed, RIGHTS, QUEUES))
     queues = None
     if QUEUES in values:
         _refuse_nothing(values[QUEUES], QUEUES, "queue")
         named = values[QUEUES].mapping(f"{QUEUES} of {name}").items()
-        queues = tuple(_queue(f"{name}\\{queue}", queue, value) for queue, value in named)
-    return _declared(DeclaredMachine, name, node, values, queues=queues)
+        queues = tuple(_read_queue(f"{name}\\{queue}", queue, value) for queue, value in named)
+    return _make_declared(DeclaredMachine, name, node, values, queues=queues)
 
 
-def _queue(path: str, name: str, node: YamlNode) -> DeclaredQueue:
-    values = _entries(node, f"the queue {path}", (*DeclaredQueue.allowed, RIGHTS))
-    return _declared(DeclaredQueue, name, node, values)
+def _read_queue(path: str, name: str, node: YamlNode) -> DeclaredQueue:
+    values = _read_entries(node, f"the queue {path}", (*DeclaredQueue.allowed, RIGHTS))
+    return _make_declared(DeclaredQueue, name, node, values)
 
 
 def _refuse_nothing(node: YamlNode, name: str, item: str) -> None:
@@ -258,23 +260,23 @@ def _refuse_nothing(node: YamlNode, name: str, item: str) -> None:
 Model = TypeVar("Model", bound=DeclaredObject)
 
 
-def _declared(
+def _make_declared(
     model: type[Model], name: str, node: YamlNode, values: Mapping[str, YamlNode], **more: Any
 ) -> Model:
     attributes = {key: value.text(key) for key, value in values.items() if key in model.allowed}
     for key, text in attributes.items():  # one at a time: an error then names its own line
-        _checked(values[key], lambda key=key, text=text: model.element_type(**{key: text}))  # type: ignore[misc]  # values of the loop
-    rights = _rights(values[RIGHTS], model.access) if RIGHTS in values else None
-    return _checked(
+        _check_value(values[key], lambda key=key, text=text: model.element_type(**{key: text}))  # type: ignore[misc]  # values of the loop
+    rights = _read_rights(values[RIGHTS], model.access) if RIGHTS in values else None
+    return _check_value(
         node, lambda: model(name=name, attributes=attributes, rights=rights, line=node.line, **more)
     )
 
 
-def _rights(node: YamlNode, kind: type[IntFlag]) -> DeclaredRights:
+def _read_rights(node: YamlNode, kind: type[IntFlag]) -> DeclaredRights:
     if isinstance(node.content, str):
-        return _checked(node, lambda: DeclaredRights(sddl=str(node.content)))
+        return _check_value(node, lambda: DeclaredRights(sddl=str(node.content)))
     _refuse_nothing(node, RIGHTS, "entry")
-    parts = _entries(node, RIGHTS, ("allow", "deny"))
+    parts = _read_entries(node, RIGHTS, ("allow", "deny"))
     lists: dict[str, dict[str, tuple[str, ...]]] = {}
     for part, accounts in parts.items():
         _refuse_nothing(accounts, part, "entry")
@@ -282,11 +284,11 @@ def _rights(node: YamlNode, kind: type[IntFlag]) -> DeclaredRights:
         for account, names in accounts.mapping(part).items():
             texts = tuple(item.text("a right") for item in names.items(account))
             lists[part][account] = texts
-            _checked(names, lambda texts=texts: DeclaredRights(allow={"S-1-1-0": texts}).check(kind))  # type: ignore[misc]  # a value of the loop
-    return _checked(node, lambda: DeclaredRights.model_validate(lists))
+            _check_value(names, lambda texts=texts: DeclaredRights(allow={"S-1-1-0": texts}).check(kind))  # type: ignore[misc]  # a value of the loop
+    return _check_value(node, lambda: DeclaredRights.model_validate(lists))
 
 
-def _checked(node: YamlNode, make: Callable[[], Kept]) -> Kept:
+def _check_value(node: YamlNode, make: Callable[[], Kept]) -> Kept:
     """Call a function, and name the line of a value that it refuses.
 
     Raises:

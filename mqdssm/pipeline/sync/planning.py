@@ -152,10 +152,11 @@ class SyncPlanner:
         self._resolve_accounts()
         summary = PlanSummary()
         sites = [
-            _PlacedObject(site, site.element(), self._site_dn(site.name)) for site in self.declaration.sites
+            _PlacedObject(site, site.element(), self._build_site_dn(site.name))
+            for site in self.declaration.sites
         ]
-        machines = list(self._machines())
-        queues = self._as_stored([queue for machine in machines for queue in self._queues(machine)])
+        machines = list(self._place_machines())
+        queues = self._as_stored([queue for machine in machines for queue in self._place_queues(machine)])
         objects: Mapping[type[DirectoryObject], list[_PlacedObject]]
         objects = {Site: sites, QueueManager: machines, Queue: queues}
         tables: dict[str, TableCounts] = {}
@@ -167,7 +168,7 @@ class SyncPlanner:
             done = writer.close()
             summary.add([done])
             if objects[element] or done.counts["deleted"]:
-                tables[done.table] = _counts(element, done.counts)
+                tables[done.table] = _make_counts(element, done.counts)
         deletes = [difference.kind for difference in self._differences].count(ObjectDifferenceKind.EXTRA)
         plan = self._plan(summary, tables, deletes)
         plan.write(self.folder)
@@ -206,24 +207,24 @@ class SyncPlanner:
         if any(some.sddl is not None for some in rights):
             self._domain = read_domain_sid(self.session)
 
-    def _site_dn(self, name: str) -> DN:
+    def _build_site_dn(self, name: str) -> DN:
         return places.site_dn(self._view.forest_root, name)
 
-    def _machines(self) -> Iterator[_PlacedObject]:
+    def _place_machines(self) -> Iterator[_PlacedObject]:
         key = self.session.profile.name_key
         names = {key(machine.name): machine.name for machine in self.declaration.machines}
         computers = find_computers(self.session, names) if names else {}
         for machine in self.declaration.machines:
             computer = computers.get(key(machine.name))
             if computer is None:
-                self._problem(machine, f"there is no computer {machine.name}")
+                self._note_problem(machine, f"there is no computer {machine.name}")
             elif computer.problem is not None:
-                self._problem(machine, computer.problem)
+                self._note_problem(machine, computer.problem)
             else:
                 dn = places.queue_manager_of(DN.parse(computer.dn))
                 yield _PlacedObject(machine, machine.element(), dn, computer)
 
-    def _queues(self, machine: _PlacedObject) -> Iterator[_PlacedObject]:
+    def _place_queues(self, machine: _PlacedObject) -> Iterator[_PlacedObject]:
         declared = machine.declared
         if not isinstance(declared, DeclaredMachine):
             return
@@ -250,7 +251,7 @@ class SyncPlanner:
         }
         return [replace(queue, dn=moved.get(queue.dn, queue.dn)) for queue in queues]
 
-    def _problem(self, declared: DeclaredObject, words: str) -> None:
+    def _note_problem(self, declared: DeclaredObject, words: str) -> None:
         self._problems.append(f"line {declared.line}: {words}" if declared.line else words)
 
     # -- comparison
@@ -272,9 +273,9 @@ class SyncPlanner:
         for number, placed in enumerate(objects, 1):
             writer.done.counts["read"] += 1
             try:
-                operation = self._operation(placed, entries.get(placed.dn.normalized))
+                operation = self._make_operation(placed, entries.get(placed.dn.normalized))
             except ValueError as error:
-                self._problem(placed.declared, f"{placed.name}: {reason_of(error)}")
+                self._note_problem(placed.declared, f"{placed.name}: {reason_of(error)}")
                 continue
             if operation is None:
                 continue
@@ -282,35 +283,35 @@ class SyncPlanner:
             table_name = TABLE_NAMES[element]
             writer.operation(_LEVELS[element], replace(operation, table=table_name, source_row=number))
 
-    def _operation(self, placed: _PlacedObject, entry: Entry | None) -> PlanOperation | None:
+    def _make_operation(self, placed: _PlacedObject, entry: Entry | None) -> PlanOperation | None:
         """Return the operation for a declared object; None if the plan is impossible.
 
         Raises:
             ValueError: the object cannot be made or changed as it is declared.
         """
         if entry is not None:
-            return self._changed(placed, entry)
+            return self._make_change(placed, entry)
         if isinstance(placed.declared, DeclaredMachine):
             name = placed.declared.name
             words = f"the computer {name} has no queue manager: the installation of MSMQ makes it"
-            self._problem(placed.declared, words)
+            self._note_problem(placed.declared, words)
             return None
-        return self._added(placed)
+        return self._make_addition(placed)
 
-    def _added(self, placed: _PlacedObject) -> PlanOperation:
+    def _make_addition(self, placed: _PlacedObject) -> PlanOperation:
         element, declared = placed.element.model_copy(), placed.declared
         check_new_name(element)
         if self.session.keeps_guids:
             element.identifier = uuid4()
         new_entry = self._make_entry(element, placed)
         form = RightsForm(self.session.profile, new_entry.ldap_class)
-        document = self._json(placed.element)
+        document = self._make_document(placed.element)
         if declared.rights is not None:
             wished = declared.rights.descriptor(declared.access, self._sids, self._domain)
             default = next(iter(new_entry.values.get(DESCRIPTOR, ())), None)
             image = form.stored(wished, default)
             new_entry.values[DESCRIPTOR] = (image,)
-            document |= self._json(_with_security(type(element), form.shown(image)))
+            document |= self._make_document(_with_security(type(element), form.shown(image)))
         self._differences.append(
             ObjectDifference(
                 TYPE_NAMES[type(element)],
@@ -340,7 +341,7 @@ class SyncPlanner:
         sid = None if placed.computer.sid is None else Sid(placed.computer.sid)
         return self._builder.queue(element, placed.dn.parent.parent, sid)
 
-    def _changed(self, placed: _PlacedObject, entry: Entry) -> PlanOperation:
+    def _make_change(self, placed: _PlacedObject, entry: Entry) -> PlanOperation:
         element, declared = placed.element, placed.declared
         table = TABLES[type(element)]
         values: Values = values_of(table, element, declared.names, _STORED, lambda _guids, _class: {})
@@ -355,7 +356,7 @@ class SyncPlanner:
         if fixed:
             raise MappingError(f"{', '.join(fixed)} cannot be changed: delete the object and make it again")
         if differs:
-            self._differences.append(self._difference(placed, entry, differs, values, form))
+            self._differences.append(self._make_difference(placed, entry, differs, values, form))
         return PlanOperation(
             type=TYPE_NAMES[type(element)],
             role=EntryRole.OBJECT,
@@ -368,16 +369,16 @@ class SyncPlanner:
             same={name: raws for name, raws in values.items() if name not in differs},
         )
 
-    def _difference(
+    def _make_difference(
         self, placed: _PlacedObject, entry: Entry, differs: Sequence[str], values: Values, form: RightsForm
     ) -> ObjectDifference:
         element = type(placed.element)
         rows = {row.ldap[0]: row for row in TABLES[element].rows}
         attributes = tuple(rows[name].adm for name in differs)
-        declared = self._json(placed.element)
+        declared = self._make_document(placed.element)
         if DESCRIPTOR in differs:
-            declared |= self._json(_with_security(element, form.shown(values[DESCRIPTOR][0])))
-        present = self._json(self._present(element, entry, differs, form))
+            declared |= self._make_document(_with_security(element, form.shown(values[DESCRIPTOR][0])))
+        present = self._make_document(self._read_present(element, entry, differs, form))
         return ObjectDifference(
             TYPE_NAMES[element],
             ObjectDifferenceKind.DIFFERENT,
@@ -388,7 +389,7 @@ class SyncPlanner:
             {name: present.get(name) for name in attributes},
         )
 
-    def _present(
+    def _read_present(
         self, element: type[DirectoryObject], entry: Entry, names: Iterable[str], form: RightsForm
     ) -> DirectoryObject:
         """Return present values as an element; a damaged value is left out."""
@@ -408,7 +409,7 @@ class SyncPlanner:
         return element.from_directory(values)
 
     @staticmethod
-    def _json(element: DirectoryObject) -> dict[str, object]:
+    def _make_document(element: DirectoryObject) -> dict[str, object]:
         document: dict[str, object] = json.loads(element.to_json(memory=False))
         return document
 
@@ -422,14 +423,14 @@ class SyncPlanner:
         for machine in machines:
             if not isinstance(machine.declared, DeclaredMachine) or machine.declared.queues is None:
                 continue
-            for entry in self._queues_below(machine.dn):
+            for entry in self._find_queues_below(machine.dn):
                 if entry.name.normalized not in declared:
                     operation = plan_deletion(TYPE_NAMES[Queue], entry, QUEUE_CLASS, EntryRole.OBJECT)
                     writer.operation(CHILDREN, replace(operation, table=TABLE_NAMES[Queue]))
                     writer.done.counts["deleted"] += 1
-                    self._differences.append(self._extra(entry))
+                    self._differences.append(self._make_extra(entry))
 
-    def _queues_below(self, manager: DN) -> Iterator[Entry]:
+    def _find_queues_below(self, manager: DN) -> Iterator[Entry]:
         """Yield the queues of a queue manager; none if it does not exist."""
         of_class = self.session.profile.class_filter(QUEUE_CLASS)
         try:
@@ -437,7 +438,7 @@ class SyncPlanner:
         except ObjectNotFound:
             return
 
-    def _extra(self, entry: Entry) -> ObjectDifference:
+    def _make_extra(self, entry: Entry) -> ObjectDifference:
         """Return the difference for a queue that is not declared."""
         place = compute.queue_place(entry.dn)
         extension = entry.first("mSMQQueueNameExt")
@@ -446,7 +447,10 @@ class SyncPlanner:
         form = RightsForm(self.session.profile, QUEUE_CLASS)
         stored = [row.ldap[0] for row in TABLES[Queue].rows if row.adm in DeclaredQueue.allowed]
         present_names = [attribute for attribute in stored if entry.all(attribute)]
-        present = {"Pathname": name, **self._json(self._present(Queue, entry, present_names, form))}
+        present = {
+            "Pathname": name,
+            **self._make_document(self._read_present(Queue, entry, present_names, form)),
+        }
         return ObjectDifference(
             TYPE_NAMES[Queue], ObjectDifferenceKind.EXTRA, entry.dn, name, (), None, present
         )
@@ -457,7 +461,7 @@ def _with_security(element: type[DirectoryObject], image: bytes) -> DirectoryObj
     return element.from_directory({"security": image})
 
 
-def _counts(element: type[DirectoryObject], counts: Mapping[str, int]) -> TableCounts:
+def _make_counts(element: type[DirectoryObject], counts: Mapping[str, int]) -> TableCounts:
     return TableCounts(
         type=TYPE_NAMES[element],
         read=counts.get("read", 0),

@@ -61,14 +61,14 @@ class DeclaredRights(BaseModel):
                 raise ValueError(
                     f"the account {account!r} has no domain in its name: name those of other domains by SID"
                 )
-            _known_sid(account)
+            _look_up_known_sid(account)
         if self.sddl is not None:
             _of_sddl(self.sddl, _ANY_DOMAIN)
         return self
 
     def accounts(self) -> Iterator[str]:
         """Yield the accounts that the directory has to resolve."""
-        yield from (name for name in (*self.allow, *self.deny) if _known_sid(name) is None)
+        yield from (name for name in (*self.allow, *self.deny) if _look_up_known_sid(name) is None)
 
     def check(self, kind: type[IntFlag]) -> None:
         """Check the names of the rights.
@@ -103,7 +103,7 @@ class DeclaredRights(BaseModel):
             (AceType.ACCESS_ALLOWED, self.allow),
         ):
             for account, names in rights.items():
-                sid = _known_sid(account) or sids.get(account.lower())
+                sid = _look_up_known_sid(account) or sids.get(account.lower())
                 if sid is None:
                     raise ValueError(f"the directory has no account {account}, or several of that name")
                 key = (ace_type, sid)
@@ -151,7 +151,7 @@ def mask_of(names: Sequence[str], kind: type[IntFlag]) -> int:
     return mask
 
 
-def _known_sid(account: str) -> Sid | None:
+def _look_up_known_sid(account: str) -> Sid | None:
     """Return the SID of an account that needs no look-up.
 
     Raises:

@@ -93,7 +93,7 @@ def sync(
         with tempfile.TemporaryDirectory(prefix="mqdssm-") as scratch:
             compared = compare(Path(scratch))
         return SyncResult(differences=compared.differences, plan=compared.plan, folder=None, report=None)
-    folder = to or unused_folder()
+    folder = to or choose_unused_folder()
     is_new = not folder.exists()
     compared = compare(folder)
     refused = compared.plan.refused
@@ -109,7 +109,7 @@ def sync(
     return SyncResult(differences=compared.differences, plan=compared.plan, folder=folder, report=report)
 
 
-def unused_folder() -> Path:
+def choose_unused_folder() -> Path:
     """Return the default folder of a plan, an unused name with the time in it."""
     name = f"sync-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))

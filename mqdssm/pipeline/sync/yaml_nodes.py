@@ -156,9 +156,9 @@ class _Builder:
                     if documents > 1:
                         raise YamlProblem(line, "a second document begins: write one")
                 case yaml.ScalarEvent():
-                    self._add(self._scalar(event, line), event.anchor)
+                    self._add(self._make_scalar(event, line), event.anchor)
                 case yaml.AliasEvent():
-                    self._add(self._alias(event.anchor, line), None)
+                    self._add(self._make_alias(event.anchor, line), None)
                 case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                     self._begin(event, line)
                 case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
@@ -174,12 +174,12 @@ class _Builder:
         values = [] if isinstance(event, yaml.SequenceStartEvent) else {}
         self.open.append(_Collection(line, event.anchor, values))
 
-    def _scalar(self, event: Any, line: int) -> YamlNode:
+    def _make_scalar(self, event: Any, line: int) -> YamlNode:
         _refuse_tag(event, line)
         is_plain = event.implicit[0]
         return YamlNode(line, None if is_plain and event.value in _NULLS else event.value)
 
-    def _alias(self, anchor: str, line: int) -> YamlNode:
+    def _make_alias(self, anchor: str, line: int) -> YamlNode:
         node = self.anchors.get(anchor)
         if node is None:
             raise YamlProblem(line, f"the alias *{anchor} has no anchor before it")

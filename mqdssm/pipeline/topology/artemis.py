@@ -33,14 +33,14 @@ INSTEAD: Final[Mapping[Feature, str]] = {
 }
 
 
-def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
+def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the files."""
-    root = configuration(topology, names)
+    root = build_configuration(topology, names)
     ET.indent(root, " ")
     yield FILE, ET.tostring(root, encoding="utf-8", xml_declaration=True).decode() + "\n"
 
 
-def configuration(topology: QueueTopology, names: NameTable) -> ET.Element:
+def build_configuration(topology: QueueTopology, names: NameTable) -> ET.Element:
     """Return the document."""
     root = ET.Element("configuration", {"xmlns": _CONFIGURATION})
     core = ET.SubElement(root, "core", {"xmlns": _CORE})
@@ -49,14 +49,14 @@ def configuration(topology: QueueTopology, names: NameTable) -> ET.Element:
     diverts = ET.SubElement(core, "diverts")
     addresses = ET.SubElement(core, "addresses")
     for computer in topology.computers():
-        _anycast(addresses, names.encode(SourceName(NameKind.DEAD_LETTER, computer)))
+        _add_anycast(addresses, names.encode(SourceName(NameKind.DEAD_LETTER, computer)))
     for queue in topology.queues:
         name = names.encode(SourceName.of_path(NameKind.QUEUE, queue.path))
         dead_letters = names.encode(SourceName(NameKind.DEAD_LETTER, queue.computer))
-        _anycast(addresses, name)
-        _address_setting(settings, name, queue.quota, REFUSE, dead_letters)
+        _add_anycast(addresses, name)
+        _add_address_setting(settings, name, queue.quota, REFUSE, dead_letters)
         rights = queue.rights
-        _security_setting(
+        _add_security_setting(
             security,
             name,
             {"send": rights.send, "consume": rights.receive, "browse": (*rights.receive, *rights.peek)},
@@ -65,23 +65,25 @@ def configuration(topology: QueueTopology, names: NameTable) -> ET.Element:
         )
         if queue.journaling:
             journal = names.encode(SourceName.of_path(NameKind.JOURNAL, queue.path))
-            _anycast(addresses, journal)
-            _address_setting(settings, journal, queue.journal_quota, DROP, "")
+            _add_anycast(addresses, journal)
+            _add_address_setting(settings, journal, queue.journal_quota, DROP, "")
             granted = {"consume": rights.journal, "browse": rights.journal}
-            _security_setting(security, journal, granted, topology, names)
+            _add_security_setting(security, journal, granted, topology, names)
             _divert(diverts, journal, name, journal)
     for address, queues in topology.multicasts().items():
-        _multicast(addresses, diverts, names.encode(SourceName(NameKind.MULTICAST, address)), queues, names)
+        _add_multicast(
+            addresses, diverts, names.encode(SourceName(NameKind.MULTICAST, address)), queues, names
+        )
     return root
 
 
-def _anycast(addresses: ET.Element, name: str) -> None:
+def _add_anycast(addresses: ET.Element, name: str) -> None:
     address = ET.SubElement(addresses, "address", {"name": name})
     queue = ET.SubElement(ET.SubElement(address, "anycast"), "queue", {"name": name})
     ET.SubElement(queue, "durable").text = "true"
 
 
-def _address_setting(
+def _add_address_setting(
     settings: ET.Element, name: str, quota: int | None, policy: str, dead_letters: str
 ) -> None:
     if quota is None and not dead_letters:
@@ -95,7 +97,7 @@ def _address_setting(
         ET.SubElement(setting, "address-full-policy").text = policy
 
 
-def _security_setting(
+def _add_security_setting(
     security: ET.Element,
     name: str,
     granted: Mapping[str, tuple[str, ...]],
@@ -119,7 +121,7 @@ def _divert(diverts: ET.Element, name: str, address: str, target: str) -> None:
     ET.SubElement(divert, "routing-type").text = "ANYCAST"
 
 
-def _multicast(
+def _add_multicast(
     addresses: ET.Element, diverts: ET.Element, name: str, queues: list[BrokerQueue], names: NameTable
 ) -> None:
     ET.SubElement(ET.SubElement(addresses, "address", {"name": name}), "multicast")

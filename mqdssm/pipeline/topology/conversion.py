@@ -11,7 +11,7 @@ from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import make_empty_folder, write_atomically
 from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.topology import artemis, kafka, rabbitmq, servicebus
-from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, markdown
+from mqdssm.pipeline.topology.gaps import Feature, Gap, find_gaps, format_markdown
 from mqdssm.pipeline.topology.model import QueueTopology, read_topology
 from mqdssm.pipeline.topology.names import NameCode, NameKind, NameTable, SourceName
 from mqdssm.pipeline.topology.private_queues import PrivateQueues, read_private_queues
@@ -42,10 +42,12 @@ class _Maker:
 
 
 _MAKERS: Final[Mapping[Broker, _Maker]] = {
-    Broker.RABBITMQ: _Maker("RabbitMQ", rabbitmq.CODE, rabbitmq.INSTEAD, rabbitmq.files),
-    Broker.SERVICE_BUS: _Maker("Azure Service Bus", servicebus.CODE, servicebus.INSTEAD, servicebus.files),
-    Broker.ARTEMIS: _Maker("Apache ActiveMQ Artemis", artemis.CODE, artemis.INSTEAD, artemis.files),
-    Broker.KAFKA: _Maker("Apache Kafka", kafka.CODE, kafka.INSTEAD, kafka.files),
+    Broker.RABBITMQ: _Maker("RabbitMQ", rabbitmq.CODE, rabbitmq.INSTEAD, rabbitmq.format_files),
+    Broker.SERVICE_BUS: _Maker(
+        "Azure Service Bus", servicebus.CODE, servicebus.INSTEAD, servicebus.format_files
+    ),
+    Broker.ARTEMIS: _Maker("Apache ActiveMQ Artemis", artemis.CODE, artemis.INSTEAD, artemis.format_files),
+    Broker.KAFKA: _Maker("Apache Kafka", kafka.CODE, kafka.INSTEAD, kafka.format_files),
 }
 
 
@@ -121,18 +123,18 @@ def convert(
     names = NameTable(maker.code)
     texts = dict(maker.files(topology, names))
     gaps = find_gaps(topology, maker.instead)
-    texts[NAMES_FILE] = _json({"broker": broker.value, "names": list(_name_rows(topology, names))})
+    texts[NAMES_FILE] = _format_json({"broker": broker.value, "names": list(_name_rows(topology, names))})
     files = (*texts, REPORT_FILE, REPORT_PAGE)
     result = Conversion(
         broker, topology.source, engine, len(topology.queues), topology.unreadable, private, files, gaps
     )
-    texts[REPORT_FILE] = _json(result.document())
+    texts[REPORT_FILE] = _format_json(result.document())
     facts = (
         ("Source", topology.source),
         ("Queues", f"{result.queues}, {len(private.queues)} of them private"),
         ("Left out", str(result.unreadable)),
     )
-    texts[REPORT_PAGE] = markdown(f"From MSMQ to {maker.title}", facts, gaps)
+    texts[REPORT_PAGE] = format_markdown(f"From MSMQ to {maker.title}", facts, gaps)
     with convert_folder_errors(f"{folder} cannot be written"):
         for name, text in texts.items():
             write_atomically(folder / name, [text])
@@ -174,5 +176,5 @@ def _source_of(kind: NameKind, text: str) -> SourceName:
     return SourceName.of_path(kind, text) if kind.has_computer else SourceName(kind, text)
 
 
-def _json(document: Mapping[str, Any]) -> str:
+def _format_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"

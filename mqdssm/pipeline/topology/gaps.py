@@ -114,7 +114,7 @@ def find_gaps(topology: QueueTopology, instead: Mapping[Feature, str]) -> tuple[
     return tuple(gaps)
 
 
-def markdown(title: str, facts: Iterable[tuple[str, str]], gaps: Iterable[Gap]) -> str:
+def format_markdown(title: str, facts: Iterable[tuple[str, str]], gaps: Iterable[Gap]) -> str:
     """Return the report as Markdown.
 
     Args:
@@ -122,7 +122,12 @@ def markdown(title: str, facts: Iterable[tuple[str, str]], gaps: Iterable[Gap]) 
         facts: names and values above the table.
         gaps: rows of the table.
     """
-    lines = [f"# {_cell(title)}", "", *(f"* {_cell(name)}: {_cell(value)}" for name, value in facts), ""]
+    lines = [
+        f"# {_format_cell(title)}",
+        "",
+        *(f"* {_format_cell(name)}: {_format_cell(value)}" for name, value in facts),
+        "",
+    ]
     lines += [
         f"## {TITLE}",
         "",
@@ -130,12 +135,12 @@ def markdown(title: str, facts: Iterable[tuple[str, str]], gaps: Iterable[Gap]) 
         "| --- | --- | --- | --- |",
     ]
     for gap in gaps:
-        examples = ", ".join(map(_cell, gap.examples))
-        lines.append(f"| {gap.feature} | {gap.queues} | {_cell(gap.instead)} | {examples} |")
+        examples = ", ".join(map(_format_cell, gap.examples))
+        lines.append(f"| {gap.feature} | {gap.queues} | {_format_cell(gap.instead)} | {examples} |")
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     """Return a text without meaning in Markdown and HTML, in one line."""
     safe = "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text

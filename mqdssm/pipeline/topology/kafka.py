@@ -34,27 +34,27 @@ _PACKAGE: Final = "mqdssm.pipeline.topology"
 """Package with the beginning of the script: functions for topics and rights."""
 
 
-def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
+def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the files."""
     yield (
         FILE,
         "".join(
             [
                 files_of(_PACKAGE).joinpath(FILE).read_text(encoding="ascii"),
-                *(f"{line}\n" for line in _lines(topology, names)),
+                *(f"{line}\n" for line in _format_lines(topology, names)),
             ]
         ),
     )
 
 
-def _lines(topology: QueueTopology, names: NameTable) -> Iterator[str]:
+def _format_lines(topology: QueueTopology, names: NameTable) -> Iterator[str]:
     for computer in topology.computers():
         yield f"topic {names.encode(SourceName(NameKind.DEAD_LETTER, computer))}"
     for address in topology.multicasts():
         yield f"topic {names.encode(SourceName(NameKind.MULTICAST, address))}"
     for queue in topology.queues:
         name = names.encode(SourceName.of_path(NameKind.QUEUE, queue.path))
-        yield f"topic {name} --config retention.ms=-1{_retention(queue)}"
+        yield f"topic {name} --config retention.ms=-1{_format_retention(queue)}"
         for sid in queue.rights.send:
             account = names.encode(SourceName(NameKind.ACCOUNT, topology.accounts[sid]))
             yield f"acl {account} WRITE topic {name}"
@@ -64,7 +64,7 @@ def _lines(topology: QueueTopology, names: NameTable) -> Iterator[str]:
             yield f"acl {account} READ group {name}"
 
 
-def _retention(queue: BrokerQueue) -> str:
+def _format_retention(queue: BrokerQueue) -> str:
     if queue.quota is None:
         return ""
     return f" --config retention.bytes={max(queue.quota, SEGMENT_BYTES_MIN)}"

@@ -144,18 +144,18 @@ def read_topology(source: "ValidationSource", private: Sequence[BrokerQueue] = (
         ConfigError: a file of the source cannot be read, or two queues have one path name.
     """
     queues, unreadable = [], 0
-    for row in _rows(source):
+    for row in _read_rows(source):
         path = row.get("Pathname")
         if not path or not all(str(path).partition("\\")):
             unreadable += 1
             continue
-        queues.append(_queue(row))
+        queues.append(_make_queue(row))
     computers = {queue.computer.casefold(): queue.computer for queue in queues}
     queues += (_add_computer_name(computers.get(queue.computer.casefold()), queue) for queue in private)
     queues.sort(key=lambda queue: (queue.path.casefold(), queue.path))
     for first, second in pairwise(queues):
         if first.path == second.path:
-            raise ConfigError(_one_path(first, second))
+            raise ConfigError(_describe_one_path(first, second))
     sids = {sid for queue in queues for sid in queue.rights.sids()}
     names = names_of(sids, source.sets)
     accounts = {sid: names.get(sid) or sid for sid in sorted(sids)}
@@ -174,7 +174,7 @@ def _add_computer_name(computer: str | None, queue: BrokerQueue) -> BrokerQueue:
     return replace(queue, path=f"{computer}\\{name}")
 
 
-def _one_path(first: BrokerQueue, second: BrokerQueue) -> str:
+def _describe_one_path(first: BrokerQueue, second: BrokerQueue) -> str:
     """Return the message for two queues with one path name."""
     words = f"two queues have the path name {first.path}"
     if not first.identifier or not second.identifier:
@@ -182,7 +182,7 @@ def _one_path(first: BrokerQueue, second: BrokerQueue) -> str:
     return f"{words}: {first.identifier} and {second.identifier}; delete one of them"
 
 
-def _rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
+def _read_rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
     queues = source.sets.get("queue")
     if queues is None:
         return
@@ -191,7 +191,7 @@ def _rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _queue(row: Mapping[str, Any]) -> BrokerQueue:
+def _make_queue(row: Mapping[str, Any]) -> BrokerQueue:
     service_type = str(row.get("Type") or "")
     return BrokerQueue(
         path=str(row["Pathname"]),
@@ -206,7 +206,7 @@ def _queue(row: Mapping[str, Any]) -> BrokerQueue:
         encrypted=row.get("PrivacyLevel") == "Body",
         multicast=str(row.get("MulticastAddress") or ""),
         base_priority=int(row.get("BasePriority") or 0),
-        rights=rights_on(row.get("Security")),
+        rights=decode_rights(row.get("Security")),
     )
 
 
@@ -216,7 +216,7 @@ def octets_of(quota: int | None) -> int | None:
 
 
 @lru_cache(maxsize=_DESCRIPTORS_KEPT)
-def rights_on(image: bytes | None) -> QueueRights:
+def decode_rights(image: bytes | None) -> QueueRights:
     """Return the rights in the descriptor of a queue.
 
     A SID has the rights that entries for this SID grant and no entry before for all users refuses. Membership

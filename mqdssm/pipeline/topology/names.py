@@ -98,12 +98,12 @@ class NameCode:
         """Return the code of a name."""
         tokens = [source.kind.value, _SEPARATOR]
         if source.computer:
-            tokens += [*self._tokens(source.computer, dots=False), _SEPARATOR]
-        tokens += self._tokens(source.name, dots=True)
+            tokens += [*self._split_into_tokens(source.computer, dots=False), _SEPARATOR]
+        tokens += self._split_into_tokens(source.name, dots=True)
         if tokens[-1] in self.allowed or tokens[-1] == self.escape * 2:  # a code ends with a letter or digit
-            tokens[-1] = self._octets(source.name[-1])
+            tokens[-1] = self._encode_octets(source.name[-1])
         code = "".join(tokens)
-        return code if len(code) <= self.length_max else self._shortened(source, tokens)
+        return code if len(code) <= self.length_max else self._shorten(source, tokens)
 
     def decode(self, code: str) -> SourceName | None:
         """Return the name of a code; None if the code holds a hash.
@@ -116,26 +116,26 @@ class NameCode:
             raise ValueError(f"{code!r} is no name of this program")
         kind = NameKind(kind_name)
         parts = rest.split(_SEPARATOR, 1) if kind.has_computer else [rest]
-        texts = [self._plain(part, code) for part in parts]
+        texts = [self._decode_part(part, code) for part in parts]
         if None in texts:
             return None
         if len(texts) <= kind.has_computer:
             raise ValueError(f"{code!r} lacks a part")
         return SourceName(kind, str(texts[-1]), str(texts[0]) if kind.has_computer else "")
 
-    def _tokens(self, text: str, *, dots: bool) -> Iterator[str]:
+    def _split_into_tokens(self, text: str, *, dots: bool) -> Iterator[str]:
         for character in text:
             if character == self.escape:
                 yield self.escape * 2
             elif character in _PLAIN or (character in self.allowed and (dots or character != _SEPARATOR)):
                 yield character
             else:
-                yield self._octets(character)
+                yield self._encode_octets(character)
 
-    def _octets(self, character: str) -> str:
+    def _encode_octets(self, character: str) -> str:
         return "".join(f"{self.escape}{octet:02X}" for octet in character.encode("utf-8", "surrogatepass"))
 
-    def _shortened(self, source: SourceName, tokens: list[str]) -> str:
+    def _shorten(self, source: SourceName, tokens: list[str]) -> str:
         """Return the beginning of a code with a hash of the whole name."""
         whole = f"{source.kind}\0{source.computer}\0{source.name}".encode("utf-8", "surrogatepass")
         tail = f"{self.escape}{_HASHED}{hashlib.sha256(whole).hexdigest()[:HASH_CHARS]}"
@@ -146,7 +146,7 @@ class NameCode:
             head += token
         return head + tail
 
-    def _plain(self, text: str, code: str) -> str | None:
+    def _decode_part(self, text: str, code: str) -> str | None:
         """Return the text of a part of a code; None if it holds a hash.
 
         Raises:

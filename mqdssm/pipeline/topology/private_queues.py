@@ -45,20 +45,20 @@ def read_private_queues(paths: Sequence[Path]) -> PrivateQueues:
     reports, problems = read_reports(files_of(paths))
     answers = answers_of(reports)
     return PrivateQueues(
-        tuple(_queues(answers)),
+        tuple(_list_queues(answers)),
         tuple(problems),
         tuple(answer.report.computer_name for answer in answers if not answer.report.is_complete),
     )
 
 
-def _queues(answers: Iterable[MachineAnswer]) -> Iterator[BrokerQueue]:
+def _list_queues(answers: Iterable[MachineAnswer]) -> Iterator[BrokerQueue]:
     for answer in answers:
         for queue in answer.report.queues:
             if queue.kind == "private":
-                yield _queue(answer.report.computer_name, queue)
+                yield _make_queue(answer.report.computer_name, queue)
 
 
-def _queue(computer: str, queue: QueueReport) -> BrokerQueue:
+def _make_queue(computer: str, queue: QueueReport) -> BrokerQueue:
     return BrokerQueue(
         path=f"{computer}\\{queue.name}",
         label=queue.label or "",

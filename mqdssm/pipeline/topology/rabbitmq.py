@@ -35,17 +35,17 @@ INSTEAD: Final[Mapping[Feature, str]] = {
 }
 
 
-def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
+def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the files."""
-    yield FILE, json.dumps(definitions(topology, names), indent=1, ensure_ascii=True) + "\n"
+    yield FILE, json.dumps(build_definitions(topology, names), indent=1, ensure_ascii=True) + "\n"
 
 
-def definitions(topology: QueueTopology, names: NameTable) -> dict[str, Any]:
+def build_definitions(topology: QueueTopology, names: NameTable) -> dict[str, Any]:
     """Return the definitions, as RabbitMQ imports them."""
     document: dict[str, Any] = {
         "vhosts": [{"name": VIRTUAL_HOST}],
-        "users": [_user(names.encode(_account(name))) for name in topology.accounts.values()],
-        "permissions": list(_permissions(topology, names)),
+        "users": [_make_user(names.encode(_name_account(name))) for name in topology.accounts.values()],
+        "permissions": list(_list_permissions(topology, names)),
         "topic_permissions": [],
         "parameters": [],
         "global_parameters": [],
@@ -56,7 +56,7 @@ def definitions(topology: QueueTopology, names: NameTable) -> dict[str, Any]:
     }
     queues_of: dict[str, list[str]] = {computer: [] for computer in topology.computers()}
     for queue in topology.queues:
-        queues_of[queue.computer].append(_name(queue, names))
+        queues_of[queue.computer].append(_encode_name(queue, names))
     for computer, queue_names in queues_of.items():
         _add_dead_letters(document, computer, queue_names, names)
     for queue in topology.queues:
@@ -65,19 +65,19 @@ def definitions(topology: QueueTopology, names: NameTable) -> dict[str, Any]:
         exchange = names.encode(SourceName(NameKind.MULTICAST, address))
         document["exchanges"].append(_exchange(exchange))
         for queue in queues:
-            document["bindings"].append(_binding(exchange, _name(queue, names), "exchange"))
+            document["bindings"].append(_make_binding(exchange, _encode_name(queue, names), "exchange"))
     return document
 
 
-def _account(name: str) -> SourceName:
+def _name_account(name: str) -> SourceName:
     return SourceName(NameKind.ACCOUNT, name)
 
 
-def _name(queue: BrokerQueue, names: NameTable, kind: NameKind = NameKind.QUEUE) -> str:
+def _encode_name(queue: BrokerQueue, names: NameTable, kind: NameKind = NameKind.QUEUE) -> str:
     return names.encode(SourceName.of_path(kind, queue.path))
 
 
-def _user(name: str) -> dict[str, Any]:
+def _make_user(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "password_hash": "",  # no password: nobody can log in with it
@@ -87,20 +87,20 @@ def _user(name: str) -> dict[str, Any]:
 
 
 def _add_queue(document: dict[str, Any], queue: BrokerQueue, names: NameTable) -> None:
-    name = _name(queue, names)
-    arguments = _limits(queue.quota, "reject-publish")
+    name = _encode_name(queue, names)
+    arguments = _make_limits(queue.quota, "reject-publish")
     if not queue.transactional:  # messages of transactions have no priorities
         arguments["x-max-priority"] = PRIORITY_MAX
-    document["queues"].append(_queue(name, arguments))
+    document["queues"].append(_make_queue(name, arguments))
     document["exchanges"].append(_exchange(name))
-    document["bindings"].append(_binding(name, name, "queue"))
+    document["bindings"].append(_make_binding(name, name, "queue"))
     if queue.journaling:
-        journal = _name(queue, names, NameKind.JOURNAL)
-        document["queues"].append(_queue(journal, _limits(queue.journal_quota, "drop-head")))
-        document["bindings"].append(_binding(name, journal, "queue"))
+        journal = _encode_name(queue, names, NameKind.JOURNAL)
+        document["queues"].append(_make_queue(journal, _make_limits(queue.journal_quota, "drop-head")))
+        document["bindings"].append(_make_binding(name, journal, "queue"))
 
 
-def _limits(octets: int | None, overflow: str) -> dict[str, Any]:
+def _make_limits(octets: int | None, overflow: str) -> dict[str, Any]:
     """Return the arguments for a quota, and for what happens when it is used up."""
     return {} if octets is None else {"x-max-length-bytes": octets, "x-overflow": overflow}
 
@@ -108,16 +108,16 @@ def _limits(octets: int | None, overflow: str) -> dict[str, Any]:
 def _add_dead_letters(document: dict[str, Any], computer: str, queues: list[str], names: NameTable) -> None:
     """Add the queue of a computer for dead letters, and a policy that names it."""
     name = names.encode(SourceName(NameKind.DEAD_LETTER, computer))
-    document["queues"].append(_queue(name, {}))
+    document["queues"].append(_make_queue(name, {}))
     document["exchanges"].append(_exchange(name))
-    document["bindings"].append(_binding(name, name, "queue"))
+    document["bindings"].append(_make_binding(name, name, "queue"))
     prefix = names.code.encode(SourceName(NameKind.QUEUE, "q", computer))[:-1]
     others = [queue for queue in queues if not queue.startswith(prefix)]  # names with a hash
     document["policies"].append(
         {
             "vhost": VIRTUAL_HOST,
             "name": name,
-            "pattern": f"^{_literal(prefix)}" + (f"|{_any_of(others)}" if others else ""),
+            "pattern": f"^{_escape_name(prefix)}" + (f"|{_any_of(others)}" if others else ""),
             "apply-to": "queues",
             "priority": 0,
             "definition": {"dead-letter-exchange": name},
@@ -125,19 +125,19 @@ def _add_dead_letters(document: dict[str, Any], computer: str, queues: list[str]
     )
 
 
-def _permissions(topology: QueueTopology, names: NameTable) -> Iterator[dict[str, Any]]:
+def _list_permissions(topology: QueueTopology, names: NameTable) -> Iterator[dict[str, Any]]:
     write: dict[str, list[str]] = {sid: [] for sid in topology.accounts}
     read: dict[str, list[str]] = {sid: [] for sid in topology.accounts}
     for queue in topology.queues:
         for sid in queue.rights.send:
-            write[sid].append(_name(queue, names))
+            write[sid].append(_encode_name(queue, names))
         for sid in queue.rights.receive:
-            read[sid].append(_name(queue, names))
+            read[sid].append(_encode_name(queue, names))
         for sid in queue.rights.journal if queue.journaling else ():
-            read[sid].append(_name(queue, names, NameKind.JOURNAL))
+            read[sid].append(_encode_name(queue, names, NameKind.JOURNAL))
     for sid, account in topology.accounts.items():
         yield {
-            "user": names.encode(_account(account)),
+            "user": names.encode(_name_account(account)),
             "vhost": VIRTUAL_HOST,
             "configure": NOTHING,
             "write": _any_of(write[sid]),
@@ -147,15 +147,15 @@ def _permissions(topology: QueueTopology, names: NameTable) -> Iterator[dict[str
 
 def _any_of(names: list[str]) -> str:
     """Return a regular expression that matches some names, and no other text."""
-    return f"^({'|'.join(map(_literal, names))})$" if names else NOTHING
+    return f"^({'|'.join(map(_escape_name, names))})$" if names else NOTHING
 
 
-def _literal(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a name as a part of a regular expression."""
     return re.sub(r"[.\-]", r"\\\g<0>", name)
 
 
-def _queue(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _make_queue(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     common = {"vhost": VIRTUAL_HOST, "durable": True, "auto_delete": False}
     return {"name": name, **common, "arguments": dict(arguments)}
 
@@ -171,6 +171,6 @@ def _exchange(name: str) -> dict[str, Any]:
     return {"name": name, **common, "arguments": {}}
 
 
-def _binding(source: str, destination: str, kind: str) -> dict[str, Any]:
+def _make_binding(source: str, destination: str, kind: str) -> dict[str, Any]:
     ends = {"source": source, "vhost": VIRTUAL_HOST, "destination": destination, "destination_type": kind}
     return {**ends, "routing_key": "", "arguments": {}}

@@ -139,47 +139,51 @@ class _Part:
             "queueRights": self.queue_rights,
             "topicRights": self.topic_rights,
         }
-        blocks = [f"var {name} = {_array(lines)}" for name, lines in arrays.items()]
+        blocks = [f"var {name} = {_format_array(lines)}" for name, lines in arrays.items()]
         return "\n".join([_PART_HEAD, *blocks, _PART_TAIL])
 
     def add_queue(self, name: str, quota: int | None, *, detects_duplicates: bool = False) -> int:
         """Add a queue; return its number."""
         flag = "true" if detects_duplicates else "false"
-        self.queues.append(f"{{ name: {bicep(name)}, size: {_size(quota)}, detectsDuplicates: {flag} }}")
+        self.queues.append(
+            f"{{ name: {quote_text(name)}, size: {_choose_size(quota)}, detectsDuplicates: {flag} }}"
+        )
         return len(self.queues) - 1
 
     def add_topic(self, name: str) -> int:
         """Add a topic; return its number."""
-        self.topics.append(f"{{ name: {bicep(name)} }}")
+        self.topics.append(f"{{ name: {quote_text(name)} }}")
         return len(self.topics) - 1
 
     def forward(self, topic: int, name: str, target: str) -> None:
         """Add a subscription that forwards to a queue."""
-        self.subscriptions.append(f"{{ topic: {topic}, name: {bicep(name)}, target: {bicep(target)} }}")
+        self.subscriptions.append(
+            f"{{ topic: {topic}, name: {quote_text(name)}, target: {quote_text(target)} }}"
+        )
 
 
-def _array(lines: Iterable[str]) -> str:
+def _format_array(lines: Iterable[str]) -> str:
     return "".join(["[\n", *(f"  {line}\n" for line in lines), "]\n"])
 
 
-def bicep(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return a text as a string of Bicep."""
-    escaped = "".join(_escaped(character) for character in text)
+    escaped = "".join(_escape(character) for character in text)
     return "'" + escaped.replace("${", "\\${") + "'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
     return character if character.isprintable() else f"\\u{{{ord(character):x}}}"
 
 
-def _size(quota: int | None) -> int:
+def _choose_size(quota: int | None) -> int:
     """Return the smallest size that holds a quota."""
     return next((size for size in SIZES_MB if quota is not None and quota <= size * MEGABYTE), SIZES_MB[-1])
 
 
-def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
+def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of the files."""
     count = 0
     part = _Part()
@@ -187,22 +191,22 @@ def files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[str, str]
         before = part.resources
         _add_queue(part, queue, names)
         if part.resources >= RESOURCES_MAX and before:
-            yield _file("part", count), part.text()
+            yield _name_file("part", count), part.text()
             count, part = count + 1, _Part()
     if part.resources:
-        yield _file("part", count), part.text()
+        yield _name_file("part", count), part.text()
         count += 1
-    multicasts = list(_multicasts(topology, names))
+    multicasts = list(_split_multicasts(topology, names))
     for number, topics in enumerate(multicasts):
-        yield _file("multicast", number), topics.text()
-    yield FILE, _main(count, len(multicasts))
+        yield _name_file("multicast", number), topics.text()
+    yield FILE, _format_main(count, len(multicasts))
 
 
-def _file(kind: str, number: int) -> str:
+def _name_file(kind: str, number: int) -> str:
     return f"{kind}-{number:03}.bicep"
 
 
-def _main(parts: int, multicasts: int) -> str:
+def _format_main(parts: int, multicasts: int) -> str:
     text = _MAIN
     part_names = [f"part{number:03}" for number in range(parts)]
     for kind, count in (("part", parts), ("multicast", multicasts)):
@@ -211,7 +215,7 @@ def _main(parts: int, multicasts: int) -> str:
             others = "".join(f"    {part_name}\n" for part_name in part_names)
             depends = "" if kind == "part" else f"  dependsOn: [\n{others}  ]\n"
             text += (
-                f"\nmodule {name} '{_file(kind, number)}' = {{\n  name: 'msmq-{name}'\n  params: {{\n"
+                f"\nmodule {name} '{_name_file(kind, number)}' = {{\n  name: 'msmq-{name}'\n  params: {{\n"
                 f"    namespaceName: namespace.name\n    principals: principals\n  }}\n{depends}}}\n"
             )
     return text
@@ -221,23 +225,23 @@ def _add_queue(part: _Part, queue: BrokerQueue, names: NameTable) -> None:
     name = names.encode(SourceName.of_path(NameKind.QUEUE, queue.path))
     entity = part.add_queue(name, queue.quota, detects_duplicates=queue.transactional)
     senders, sender_rights = entity, part.queue_rights
-    part.queue_rights += [_right(sid, entity, RECEIVER) for sid in queue.rights.receive]
+    part.queue_rights += [_format_right(sid, entity, RECEIVER) for sid in queue.rights.receive]
     if queue.journaling:
         journal = names.encode(SourceName.of_path(NameKind.JOURNAL, queue.path))
         copy = part.add_queue(journal, queue.journal_quota)
-        part.queue_rights += [_right(sid, copy, RECEIVER) for sid in queue.rights.journal]
+        part.queue_rights += [_format_right(sid, copy, RECEIVER) for sid in queue.rights.journal]
         topic = part.add_topic(names.encode(SourceName.of_path(NameKind.ENTRY, queue.path)))
         part.forward(topic, "queue", name)
         part.forward(topic, "journal", journal)
         senders, sender_rights = topic, part.topic_rights
-    sender_rights += [_right(sid, senders, SENDER) for sid in queue.rights.send]
+    sender_rights += [_format_right(sid, senders, SENDER) for sid in queue.rights.send]
 
 
-def _right(sid: str, entity: int, role: str) -> str:
-    return f"{{ sid: {bicep(sid)}, entity: {entity}, role: '{role}' }}"
+def _format_right(sid: str, entity: int, role: str) -> str:
+    return f"{{ sid: {quote_text(sid)}, entity: {entity}, role: '{role}' }}"
 
 
-def _multicasts(topology: QueueTopology, names: NameTable) -> Iterator[_Part]:
+def _split_multicasts(topology: QueueTopology, names: NameTable) -> Iterator[_Part]:
     """Yield modules with the topics of multicast addresses.
 
     A subscription forwards to the queue, or to the topic before it.

@@ -199,13 +199,13 @@ def mqis_source(
     Raises:
         ConfigError: there are no MQIS tables, or damaged ones, or the mapping cannot be used.
     """
-    from mqdssm.pipeline.mqis.folder import find_files, left_out, source_table
+    from mqdssm.pipeline.mqis.folder import describe_left_out, find_files, read_source_table
     from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping
     from mqdssm.pipeline.validate.mqis_sets import expected_sets, mqis_sets
 
     mapped = SourceMapping() if mapping is None else load_mapping(mapping)
-    tables = tuple(source_table(files, mapped) for files in find_files(folder, mapped).values())
-    for words in left_out(folder, tables, mapped):
+    tables = tuple(read_source_table(files, mapped) for files in find_files(folder, mapped).values())
+    for words in describe_left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
     if check is not None:
         check(ValidationSource(str(folder), expected_sets(tables)))

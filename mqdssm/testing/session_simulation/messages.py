@@ -10,7 +10,7 @@ from mqdssm.engines.session.actions import InternalPacket
 from mqdssm.model.guid import Guid
 from mqdssm.model.packets import Packet, SessionHeader, UserPacket
 from mqdssm.model.transport import DeliveryGuarantee, Message, MessageId, replication_queue
-from mqdssm.samples.seeded_random import octets
+from mqdssm.samples.seeded_random import compute_octets
 
 _BODY_SIZES: Final = (0, 3, 40, 700, 3_000)
 _TOGETHER_PERCENT: Final = 70
@@ -55,7 +55,7 @@ class SimulatedMessage:
 
 @lru_cache
 def _body(number: int) -> bytes:
-    return octets(_BODY_SIZES[number % len(_BODY_SIZES)], "body", number)
+    return compute_octets(_BODY_SIZES[number % len(_BODY_SIZES)], "body", number)
 
 
 class ArrivedMessages(NamedTuple):

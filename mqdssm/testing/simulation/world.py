@@ -13,7 +13,7 @@ from mqdssm.engines.replication.settings import Role, Settings
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeReplyMessage, ChangeRequestMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor
-from mqdssm.samples.seeded_random import SeededRandom, guid
+from mqdssm.samples.seeded_random import SeededRandom, compute_guid
 from mqdssm.testing.simulation.driven_server import DrivenServer
 from mqdssm.testing.simulation.ledger import Ledger
 from mqdssm.testing.simulation.message_checks import MessageChecks, is_header
@@ -204,7 +204,7 @@ class World:
 
     def guid(self, *names: object) -> Guid:
         """Return a GUID of this run, derived from names."""
-        return Guid.of(guid(self.options.seed, *names))
+        return Guid.of(compute_guid(self.options.seed, *names))
 
     def find(self, name: str) -> SimulatedServer | None:
         """Return the server that currently has a machine name; None if there is none."""

@@ -14,7 +14,7 @@ from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.validate.rules.rule import ALL
 from mqdssm.samples.entries import BASE_TREE, OBJECTS
-from mqdssm.samples.faults import Truth, compared, read_truth
+from mqdssm.samples.faults import Truth, compare_with_truth, read_truth
 from mqdssm.samples.forms import LoadingMode, SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -72,6 +72,6 @@ def tables_of(directory: mqdssm.Directory) -> dict[str, pa.Table]:
 
 def assert_equal(planted: Planted, findings: Iterable[Any]) -> None:
     """All that was planted is found, and nothing else."""
-    outcome = compared(planted, (Truth(one.rule, one.type, one.guid, one.dn) for one in findings))
+    outcome = compare_with_truth(planted, (Truth(one.rule, one.type, one.guid, one.dn) for one in findings))
     assert (outcome.missed, outcome.unplanted) == ((), ())
     assert outcome.planted > 100

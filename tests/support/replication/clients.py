@@ -15,7 +15,7 @@ from mqdssm.model.hresults import Hresult, name_of
 from mqdssm.model.messages import Command, Properties, PropertyValue
 from mqdssm.model.propids import INTEGERS, ObjectType, Propid, Variant
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.samples.seeded_random import SeededRandom, octets
+from mqdssm.samples.seeded_random import SeededRandom, compute_octets
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.property_rows import CHANGED
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
@@ -247,7 +247,7 @@ class Client:
     def _value(self, propid: Propid) -> Any:
         self._made += 1
         if propid.spec_name.endswith("_SECURITY"):
-            return self._rng.of((_DESCRIPTOR, octets(30, self.name, self._made)))
+            return self._rng.of((_DESCRIPTOR, compute_octets(30, self.name, self._made)))
         if propid.variant in INTEGERS:
             low, high = INTEGERS[propid.variant]
             return self._rng.of((low, high, 0, 1, self._rng.between(low, high)))
@@ -261,7 +261,7 @@ class Client:
             case Variant.LPWSTRS:
                 return tuple(self._rng.of(_TEXTS) for _ in range(self._rng.below(3)))
             case _:
-                return octets(self._rng.below(40), self.name, self._made)
+                return compute_octets(self._rng.below(40), self.name, self._made)
 
     # -- asking
 

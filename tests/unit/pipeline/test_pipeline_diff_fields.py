@@ -16,8 +16,8 @@ from mqdssm.pipeline.diff.fields import (
     FieldByField,
     Ground,
     ObjectDifferenceKind,
-    place,
-    sameness,
+    choose_sameness,
+    strip_root,
 )
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
@@ -31,7 +31,7 @@ MQIS = Ground("", is_mqis=True)
 
 def rule(type_name: str, column: str, a: Ground = TREE, b: Ground = TREE):
     (field,) = compared_of(type_name, [column]).fields
-    return sameness(field, a, b)
+    return choose_sameness(field, a, b)
 
 
 def image(sddl: str) -> bytes:
@@ -93,7 +93,7 @@ def test_names_are_compared_below_the_roots_of_the_trees():
     same = rule("queue", "FullPath", TREE, Ground("DC=other"))
     assert same("CN=a,DC=example,DC=com", "cn=A,dc=other")
     assert not same("CN=a,DC=example,DC=com", "CN=a,DC=example,DC=com")
-    assert place("no name", "DC=example") == "no name"
+    assert strip_root("no name", "DC=example") == "no name"
 
 
 def test_references_are_called_as_the_other_side_calls_them():

@@ -22,7 +22,7 @@ from mqdssm.cli.main import app
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.diff import local_join
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import ComparisonRequest, comparison, write_map
+from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources, write_map
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.samples.forms import SampleForm
@@ -122,7 +122,7 @@ def samples(tmp_path_factory) -> Path:
 
 def keys_of(samples: Path, workers: int) -> list[tuple[object, ...]]:
     a, b = GivenSide(folder=samples / "a"), GivenSide(folder=samples / "b")
-    with comparison(a, b, ComparisonRequest(), engine="local", workers=workers) as found:
+    with compare_sources(a, b, ComparisonRequest(), engine="local", workers=workers) as found:
         assert found.engine == "local"
         return [(one.type, one.kind, one.key, one.name, one.attributes) for one in found.differences]
 

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 from support.mqis.comparison import ROOTS
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.diff.changes import changes
+from mqdssm.pipeline.diff.changes import format_changes
 from mqdssm.pipeline.diff.local_join import LocalJoin
-from mqdssm.pipeline.diff.run import ComparisonRequest, _compared
+from mqdssm.pipeline.diff.run import ComparisonRequest, _compare_sides
 from mqdssm.pipeline.diff.sides import Side, Sort
 from mqdssm.pipeline.frames.arrow import arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
@@ -34,8 +34,8 @@ def ldif(folder: Path, a: World, b: World) -> str:
         sides.append(Side(letter, Sort.EXPORT, letter, sets, DN.parse(root), "openldap"))
     first, second = sides
     asked = ComparisonRequest(recheck=0, mending=True)
-    found = _compared(LocalJoin(LocalRunner(1)), (first, second), asked, folder)
-    return "".join(changes(found)).replace("\n ", "")
+    found = _compare_sides(LocalJoin(LocalRunner(1)), (first, second), asked, folder)
+    return "".join(format_changes(found)).replace("\n ", "")
 
 
 def queue_manager(name: str, guid: str, root: str, **more: Any) -> dict[str, Any]:

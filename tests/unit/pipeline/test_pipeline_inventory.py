@@ -28,9 +28,9 @@ from support.enterprises.rules_world import (
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.safe_text import visible
-from mqdssm.pipeline.inventory import TABLES, Inventory, json_lines, write_csv, write_inventory_page
+from mqdssm.pipeline.inventory import TABLES, Inventory, format_json_lines, write_csv, write_inventory_page
 from mqdssm.pipeline.inventory.rights import rights_of
-from mqdssm.pipeline.inventory.writers import cell
+from mqdssm.pipeline.inventory.writers import format_cell
 from mqdssm.tables.account_names import everywhere
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import GENERIC_ALL, DescriptorControl, QueueAccess
@@ -45,7 +45,7 @@ def inventory(folder: Path, world: World) -> Inventory:
 
 def records(found: Inventory) -> dict[str, list[dict[str, Any]]]:
     made: dict[str, list[dict[str, Any]]] = {}
-    for line in json_lines(found):
+    for line in format_json_lines(found):
         record = json.loads(line)
         made.setdefault(record.pop("record"), []).append(record)
     return made
@@ -192,9 +192,9 @@ def test_csv_without_an_object_has_its_columns(tmp_path) -> None:
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_value_is_a_formula(text) -> None:
     shown = visible(text)
-    assert cell(text) == f"'{shown}"
-    assert cell([text, "a"]) == f"'{shown}; a"
-    assert cell(-1) == "-1"
+    assert format_cell(text) == f"'{shown}"
+    assert format_cell([text, "a"]) == f"'{shown}; a"
+    assert format_cell(-1) == "-1"
 
 
 def test_types_that_are_not_there(tmp_path) -> None:

@@ -18,9 +18,9 @@ from mqdssm.pipeline.inventory.machines import clixml as clixml_module
 from mqdssm.pipeline.inventory.machines import files as files_module
 from mqdssm.pipeline.inventory.machines.answers import answers_of
 from mqdssm.pipeline.inventory.machines.clixml import read_clixml
-from mqdssm.pipeline.inventory.machines.files import decoded, files_of, read_report_file, read_reports
+from mqdssm.pipeline.inventory.machines.files import decode_file, files_of, read_report_file, read_reports
 from mqdssm.pipeline.inventory.machines.report import Counts, MachineReport, ReportProblem
-from mqdssm.pipeline.inventory.machines.script_output import script_text
+from mqdssm.pipeline.inventory.machines.script_output import read_script
 
 ORDERS = queue("private$\\orders", MessageCount=7, BytesInQueue=700, JournalMessageCount=2, BytesInJournal=20)
 PARIS = state("paris01", ORDERS, queue("invoices", Id="00000000-0000-0000-0000-00000000003c"))
@@ -283,7 +283,7 @@ def test_damaged_files_are_refused_in_words(tmp_path_factory, name, draw) -> Non
 @given(st.binary(max_size=60))
 def test_any_octets_are_refused_in_words(data) -> None:
     with suppress(ReportProblem):
-        decoded(data)
+        decode_file(data)
 
 
 def test_a_broken_file_loses_none_of_the_others(tmp_path) -> None:
@@ -313,7 +313,7 @@ def test_paths_without_files_are_refused(tmp_path) -> None:
 
 
 def test_the_script_is_plain_ascii_and_names_what_is_read() -> None:
-    text = script_text()
+    text = read_script()
     assert text.isascii()  # Windows PowerShell takes a file without a mark for the code page of the machine
     for name in (*ORDERS, *PARIS, *counter("", 0, 0, 0, 0), *PARIS["Service"], *PARIS["ServiceCounters"]):
         assert name in text, name

@@ -20,7 +20,7 @@ from support.enterprises.rules_world import (
     tables,
 )
 
-from mqdssm.pipeline.inventory import Inventory, json_lines, write_csv, write_inventory_page
+from mqdssm.pipeline.inventory import Inventory, format_json_lines, write_csv, write_inventory_page
 from mqdssm.pipeline.inventory.writers import tables_of
 
 ORDERS = queue(
@@ -46,7 +46,7 @@ def inventory(folder: Path, world: World, *states: State) -> Inventory:
 
 def records(found: Inventory) -> dict[str, list[dict[str, Any]]]:
     lines: dict[str, list[dict[str, Any]]] = {}
-    for line in json_lines(found):
+    for line in format_json_lines(found):
         record = json.loads(line)
         lines.setdefault(record.pop("record"), []).append(record)
     return lines
@@ -165,7 +165,7 @@ def test_what_machines_say_stays_text(tmp_path, text) -> None:
     found = inventory(tmp_path, sound(), hostile)
     (tmp_path / "machines" / f"{abs(hash(text))}.json").write_bytes(b"{" + text.encode())
     found = Inventory(source(tmp_path, tables(sound())), NOW, added=[tmp_path / "machines"])
-    assert all(line.rstrip("\n").isprintable() for line in json_lines(found))
+    assert all(line.rstrip("\n").isprintable() for line in format_json_lines(found))
     write_csv(found, tmp_path / "csv")
     for path in (tmp_path / "csv").iterdir():
         lines = path.read_text(encoding="utf-8-sig").splitlines()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.mqis.csv_files import misquoted_rows
-from mqdssm.pipeline.mqis.folder import MISQUOTED, ROW, find_files, read_rows, source_table
+from mqdssm.pipeline.mqis.csv_files import find_misquoted_rows
+from mqdssm.pipeline.mqis.folder import MISQUOTED, ROW, find_files, read_rows, read_source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 
 NAMES = "PROPID_Q_INSTANCE,PROPID_Q_LABEL,PROPID_Q_PATHNAME"
@@ -19,7 +19,7 @@ def labels_in(folder, text, names=NAMES):
     """Number and label of each row; its problem if it was not read."""
     (folder / "Queue.csv").write_bytes(f"{names}\n{text}".encode())
     mapping = SourceMapping()
-    table = source_table(find_files(folder, mapping)["Queue"], mapping)
+    table = read_source_table(find_files(folder, mapping)["Queue"], mapping)
     return [
         (row.number, row.problems.get(ROW, row.cells.get("PROPID_Q_LABEL")))
         for part in table.files
@@ -52,7 +52,7 @@ def test_empty_lines_before_the_names(tmp_path):
 def test_rows_of_a_writer_are_well_quoted(rows):
     written = io.StringIO(newline="")
     csv.writer(written).writerows([["x", "y"], *rows])
-    assert list(misquoted_rows(io.BytesIO(written.getvalue().encode()), ",")) == []
+    assert list(find_misquoted_rows(io.BytesIO(written.getvalue().encode()), ",")) == []
 
 
 @given(st.text('a",\r\n', max_size=20))
@@ -73,4 +73,4 @@ def test_rows_are_counted_as_arrow_does(text):
     octets = b"x,y\n" + text.encode()
     wrong = octets + b'\n"s"t,u\n'
     if rows_of(wrong) == rows_of(octets) + 1:
-        assert list(misquoted_rows(io.BytesIO(wrong), ","))[-1] == rows_of(wrong)
+        assert list(find_misquoted_rows(io.BytesIO(wrong), ","))[-1] == rows_of(wrong)

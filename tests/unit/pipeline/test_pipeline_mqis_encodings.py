@@ -11,8 +11,8 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import BLOBS
-from mqdssm.pipeline.inventory import Inventory, opened
-from mqdssm.pipeline.mqis.folder import SourceRow, find_files, read_rows, source_table
+from mqdssm.pipeline.inventory import Inventory, open_source
+from mqdssm.pipeline.mqis.folder import SourceRow, find_files, read_rows, read_source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.samples.forms import SampleForm, TableForm
@@ -27,7 +27,7 @@ MARKS = {"utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be"
 def rows_of(folder: Path, mapping: SourceMapping | None = None) -> dict[str, list[SourceRow]]:
     mapping = mapping or SourceMapping()
     return {
-        name: [row for part in source_table(files, mapping).files for row in read_rows(part, mapping)]
+        name: [row for part in read_source_table(files, mapping).files for row in read_rows(part, mapping)]
         for name, files in find_files(folder, mapping).items()
     }
 
@@ -181,5 +181,5 @@ def test_validation_and_inventory_take_a_mapping(tmp_path: Path, encoding: str) 
         (names,) = (one.table(["ComputerName"]) for one in found.sets.values())
         assert names.to_pylist() == [{"ComputerName": "Größe"}]
         assert "attribute-unreadable" not in found.summary.rules
-    with opened(mqis=folder, mapping=mapping, engine="local") as source:
+    with open_source(mqis=folder, mapping=mapping, engine="local") as source:
         assert Inventory(source, engine="local").counts == {"queue-manager": 1}

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.mqis.csv_files import csv_header
-from mqdssm.pipeline.mqis.folder import find_files, left_out
+from mqdssm.pipeline.mqis.csv_files import read_csv_header
+from mqdssm.pipeline.mqis.folder import describe_left_out, find_files
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 
 
@@ -26,7 +26,7 @@ def test_tables_are_files_or_folders_in_any_case(tmp_path):
         "User": ("jsonl", 1),
     }
     assert list(found) == ["Machine", "Queue", "User"]  # as the tables are listed
-    (words,) = left_out(tmp_path, [], SourceMapping())
+    (words,) = describe_left_out(tmp_path, [], SourceMapping())
     assert words.endswith(": Queue.txt, README.txt, faults.jsonl, notes")
 
 
@@ -62,11 +62,11 @@ def test_of_a_header_without_end_little_is_read(tmp_path):
             written.writelines([begin, *[text] * 100])
         with file.open(encoding="utf-8", newline="") as lines:
             with pytest.raises(csv.Error, match=r"more than 1,048,576 characters|field limit"):
-                csv_header(lines)
+                read_csv_header(lines)
             assert lines.buffer.tell() < 2_000_000
     file.write_text('a,"b\nc",d\n1,2,3\n', encoding="utf-8")
     with file.open(encoding="utf-8", newline="") as lines:
-        assert csv_header(lines).names == ("a", "b\nc", "d")
+        assert read_csv_header(lines).names == ("a", "b\nc", "d")
 
 
 def test_no_folder(tmp_path):

@@ -9,7 +9,7 @@ from support.spark.element_batches import batches, columns_of
 
 from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.pipeline.migrate.rows import gates_of, read_row
-from mqdssm.pipeline.mqis.folder import find_files, read_rows, source_table
+from mqdssm.pipeline.mqis.folder import find_files, read_rows, read_source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
@@ -24,7 +24,7 @@ def test_rows_are_what_sets_hold(tmp_path, form):
     generate(sample, tmp_path, SampleForm.MQIS, table_form=form, faults=True)
     mapping = SourceMapping()
     rows = {
-        name: [row for part in source_table(files, mapping).files for row in read_rows(part, mapping)]
+        name: [row for part in read_source_table(files, mapping).files for row in read_rows(part, mapping)]
         for name, files in find_files(tmp_path, mapping).items()
     }
     gates = {UUID(row.cells[SITE.key]): gates_of(row.cells) for row in rows["Site"] if SITE.key in row.cells}

@@ -21,12 +21,12 @@ from mqdssm.wire.sid import Sid
 
 PLAN = EnterprisePlan(sites=4, machines=30, queues=400, users=12, seed=3)
 OBJECTS = {
-    "enterprise": [elements.enterprise(PLAN)],
-    "site": [elements.site(PLAN, number) for number in range(4)],
-    "routing-link": [elements.link(PLAN, *ends) for ends in PLAN.links()],
-    "queue-manager": [elements.machine(PLAN, number).manager for number in range(30)],
+    "enterprise": [elements.make_enterprise(PLAN)],
+    "site": [elements.make_site(PLAN, number) for number in range(4)],
+    "routing-link": [elements.make_link(PLAN, *ends) for ends in PLAN.links()],
+    "queue-manager": [elements.make_machine(PLAN, number).manager for number in range(30)],
     "queue": [queue for number in range(30) for queue in Queues(PLAN, number)],
-    "user": [elements.user(PLAN, number) for number in range(12)],
+    "user": [elements.make_user(PLAN, number) for number in range(12)],
 }
 ABSENT = {
     "enterprise": {"NonLDAPCapableQueueManagerNotification"},

@@ -17,14 +17,13 @@ from typer.testing import CliRunner
 from mqdssm.cli.main import app
 from mqdssm.cli.topology import BrokerName
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.inventory import opened
+from mqdssm.pipeline.inventory import open_source
 from mqdssm.pipeline.topology import Broker, NameKind, SourceName, code_of, convert, load_names
 from mqdssm.pipeline.topology.gaps import find_gaps
-from mqdssm.pipeline.topology.model import BrokerQueue, QueueRights, QueueTopology, rights_on
+from mqdssm.pipeline.topology.model import BrokerQueue, QueueRights, QueueTopology, decode_rights
 from mqdssm.pipeline.topology.names import NameTable
-from mqdssm.pipeline.topology.rabbitmq import definitions
-from mqdssm.pipeline.topology.servicebus import bicep
-from mqdssm.pipeline.topology.servicebus import files as bicep_files
+from mqdssm.pipeline.topology.rabbitmq import build_definitions
+from mqdssm.pipeline.topology.servicebus import format_files, quote_text
 from mqdssm.wire.acl import Ace, allow
 from mqdssm.wire.masks import QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
@@ -141,7 +140,7 @@ TOPOLOGIES = st.lists(built(PATHS), max_size=6, unique_by=lambda one: one.path.c
 def test_rabbitmq_grants_the_same_rights(topology):
     """A permission lets an account reach exactly the queues that it might reach."""
     names = NameTable(code_of(Broker.RABBITMQ))
-    made = definitions(topology, names)
+    made = build_definitions(topology, names)
     queues = {one["name"] for one in made["queues"]}
     exchanges = {one["name"] for one in made["exchanges"]}
     assert len(queues) == len(made["queues"])
@@ -175,7 +174,7 @@ def _code(names, kind, one):
 
 @given(st.text(max_size=40) | st.sampled_from(["${x}", "a'b\\c", "\n\t\x00", "$'{"]))
 def test_strings_of_bicep(text):
-    written = bicep(text)
+    written = quote_text(text)
     assert written.isprintable()
     assert "${" not in re.sub(r"\\u\{[0-9a-f]+\}|\\.", "-", written)
     assert _read_bicep(written) == text
@@ -197,7 +196,7 @@ def test_modules_of_bicep_are_small_enough():
         for n in range(150)
     )
     topology = QueueTopology("test", queues, {sid: sid for sid in SIDS})
-    made = dict(bicep_files(topology, NameTable(code_of(Broker.SERVICE_BUS))))
+    made = dict(format_files(topology, NameTable(code_of(Broker.SERVICE_BUS))))
     parts = [name for name in made if name.startswith("part-")]
     assert (len(parts), set(made) - set(parts)) == (3, {"multicast-000.bicep", "main.bicep"})
     for name in parts:
@@ -237,7 +236,7 @@ def world(folder: Path) -> Path:
 
 
 def converted(folder: Path, broker: Broker):
-    with opened(world(folder / "export")) as source:
+    with open_source(world(folder / "export")) as source:
         return convert(source, broker, folder / "out"), folder / "out"
 
 
@@ -272,7 +271,7 @@ def test_the_model_of_an_export(tmp_path):
     assert queues["journal.web01.orders"] == {"x-max-length-bytes": 0, "x-overflow": "drop-head"}
     assert all("password" not in user for user in made["users"])
     assert {user["password_hash"] for user in made["users"]} == {""}
-    with pytest.raises(ConfigError, match="is not empty"), opened(tmp_path / "export") as source:
+    with pytest.raises(ConfigError, match="is not empty"), open_source(tmp_path / "export") as source:
         convert(source, Broker.KAFKA, out)
 
 
@@ -282,30 +281,30 @@ def test_two_queues_with_one_path_name_are_refused(tmp_path):
     made["queue"].append(queue(80, "web01", "orders"))
     write_export(tmp_path / "export", tables(made))
     words = r"path name web01\\orders: 00000000-0000-0000-0000-00000000003c and .*50; delete one"
-    with opened(tmp_path / "export") as source, pytest.raises(ConfigError, match=words):
+    with open_source(tmp_path / "export") as source, pytest.raises(ConfigError, match=words):
         convert(source, Broker.RABBITMQ, tmp_path / "out")
 
 
 def test_rights_follow_the_order_of_entries():
     first = descriptor(Ace(1, 0, 0x3, CLERKS), allow(CLERKS, QueueAccess.GENERIC_ALL))
-    assert rights_on(first) == QueueRights(send=(CLERKS.text,), refused=(CLERKS.text,))
+    assert decode_rights(first) == QueueRights(send=(CLERKS.text,), refused=(CLERKS.text,))
     peeks = descriptor(allow(CLERKS, QueueAccess.PEEK_MESSAGE))
-    assert rights_on(peeks) == QueueRights(peek=(CLERKS.text,))
+    assert decode_rights(peeks) == QueueRights(peek=(CLERKS.text,))
     everything = int(QueueAccess.GENERIC_ALL)
     for refused, sends in ((EVERYONE, ()), (AUTHENTICATED_USERS, (ANONYMOUS.text,))):
         shut = descriptor(Ace(1, 0, everything, refused), allow(CLERKS, 0x4), allow(ANONYMOUS, 0x4))
-        assert rights_on(shut) == QueueRights(send=sends, refused=(refused.text,))
+        assert decode_rights(shut) == QueueRights(send=sends, refused=(refused.text,))
     late = descriptor(allow(CLERKS, 0x4), Ace(1, 0, everything, EVERYONE))
-    assert rights_on(late).send == (CLERKS.text,)
-    assert rights_on(descriptor(dacl=False)).send == ("S-1-1-0",)
-    assert (rights_on(None).problem, rights_on(b"x").problem) == (
+    assert decode_rights(late).send == (CLERKS.text,)
+    assert decode_rights(descriptor(dacl=False)).send == ("S-1-1-0",)
+    assert (decode_rights(None).problem, decode_rights(b"x").problem) == (
         "no security descriptor",
         "no valid security descriptor",
     )
 
 
 def test_a_queue_without_a_list_of_entries_is_open_to_everybody():
-    open_queue = BrokerQueue(path="web01\\open", rights=rights_on(descriptor(dacl=False)))
+    open_queue = BrokerQueue(path="web01\\open", rights=decode_rights(descriptor(dacl=False)))
     shown = QueueTopology("test", (open_queue,), {EVERYONE.text: "Everyone"})
     features = {gap.feature.value for gap in find_gaps(shown, {})}
     assert "rights of everybody" in features
@@ -420,7 +419,7 @@ def machines(folder: Path) -> Path:
 def test_private_queues_of_machines_are_converted_too(tmp_path):
     added = machines(tmp_path / "machines")
     out = tmp_path / "out"
-    with opened(world(tmp_path / "export")) as source:
+    with open_source(world(tmp_path / "export")) as source:
         result = convert(source, Broker.RABBITMQ, out, [added])
     assert (result.queues, len(result.private.queues)) == (5, 2)
     (problem,) = result.private.problems
@@ -452,7 +451,10 @@ def test_two_machines_with_one_name_have_private_queues_of_one_name(tmp_path):
             "twin", *queues, Identifier=identifier, DnsHostName=f"twin.d{number}.example.com"
         )
         (folder / f"{number}.json").write_bytes(machine_files.as_json7(made))
-    with opened(world(tmp_path / "export")) as source, pytest.raises(ConfigError, match="two machines with"):
+    with (
+        open_source(world(tmp_path / "export")) as source,
+        pytest.raises(ConfigError, match="two machines with"),
+    ):
         convert(source, Broker.KAFKA, tmp_path / "out", [folder])
 
 

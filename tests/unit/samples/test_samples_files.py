@@ -10,7 +10,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.samples.fault_table import FAULTS
-from mqdssm.samples.faults import LDIF, MQIS, EnterpriseForm, copies, plant
+from mqdssm.samples.faults import LDIF, MQIS, EnterpriseForm, count_copies, plant
 from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -122,8 +122,8 @@ def test_the_seed_decides_for_the_enterprises_defect():
 
 def test_more_objects_more_defects():
     small, large = (EnterprisePlan(sites=1, machines=1, queues=n, users=0, seed=1) for n in (10, 200_000))
-    assert (copies(small), copies(large)) == (2, 6)
-    assert copies(EnterprisePlan(sites=1, machines=1, queues=10**9, users=0, seed=1)) == 10
+    assert (count_copies(small), count_copies(large)) == (2, 6)
+    assert count_copies(EnterprisePlan(sites=1, machines=1, queues=10**9, users=0, seed=1)) == 10
 
 
 def test_every_fault_can_be_planted_somewhere():

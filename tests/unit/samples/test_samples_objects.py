@@ -13,7 +13,7 @@ from mqdssm.samples import elements
 from mqdssm.samples.mqis import SampleRows
 from mqdssm.samples.plan import MACHINES_MAX, EnterprisePlan
 from mqdssm.samples.queues import Queues
-from mqdssm.samples.seeded_random import SeededRandom, guid, octets
+from mqdssm.samples.seeded_random import SeededRandom, compute_guid, compute_octets
 from mqdssm.wire.certificates import UserSignCerts
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
 from mqdssm.wire.keys import PublicKeys
@@ -22,12 +22,12 @@ PLAN = EnterprisePlan(sites=8, machines=60, queues=3000, users=40, seed=5)
 
 
 def everything(plan):
-    yield elements.enterprise(plan)
-    yield from (elements.site(plan, number) for number in range(plan.sites))
-    yield from (elements.link(plan, *ends) for ends in plan.links())
-    yield from (elements.machine(plan, number).manager for number in range(plan.machines))
+    yield elements.make_enterprise(plan)
+    yield from (elements.make_site(plan, number) for number in range(plan.sites))
+    yield from (elements.make_link(plan, *ends) for ends in plan.links())
+    yield from (elements.make_machine(plan, number).manager for number in range(plan.machines))
     yield from (queue for number in range(plan.machines) for queue in Queues(plan, number))
-    yield from (elements.user(plan, number) for number in range(plan.users))
+    yield from (elements.make_user(plan, number) for number in range(plan.users))
 
 
 OBJECTS = list(everything(PLAN))
@@ -87,11 +87,11 @@ def test_references_name_routing_servers_of_the_right_site():
 def test_foreign_sites_have_a_connector_and_foreign_machines():
     plan = EnterprisePlan(sites=20, machines=200, queues=0, users=0, seed=3)
     foreign = {plan.guid("site", number) for number in (2, 10, 18)}
-    assert {one.identifier for one in map(partial(elements.site, plan), range(20)) if one.foreign_site} == (
-        foreign
-    )
+    assert {
+        one.identifier for one in map(partial(elements.make_site, plan), range(20)) if one.foreign_site
+    } == (foreign)
     for number in range(plan.machines):
-        manager = elements.machine(plan, number).manager
+        manager = elements.make_machine(plan, number).manager
         inside = foreign & set(manager.site_identifier_list)
         if manager.foreign_system:
             assert set(manager.site_identifier_list) == inside
@@ -101,7 +101,7 @@ def test_foreign_sites_have_a_connector_and_foreign_machines():
             assert manager.routing_server
             assert not manager.directory_server
             assert len(manager.site_identifier_list) == 2
-    assert sum(elements.machine(plan, number).manager.foreign_system for number in range(200)) > 10
+    assert sum(elements.make_machine(plan, number).manager.foreign_system for number in range(200)) > 10
     for first, second in plan.links():
         assert not plan.is_foreign(first)
         assert not plan.is_foreign(second) or first == plan.home_of(second)
@@ -163,7 +163,7 @@ def test_certificates_parse_are_in_date_and_have_their_digests():
 
 
 def test_machines_have_keys_of_the_right_size():
-    manager = elements.machine(PLAN, 9).manager
+    manager = elements.make_machine(PLAN, 9).manager
     keys = PublicKeys.from_bytes(manager.public_encryption_key_list).keys
     assert [key.rsa().key_size for key in keys] == [512, 1024]
 
@@ -203,8 +203,8 @@ def test_dice_give_the_same_for_ever():
     again = SeededRandom(7, "x", 1)
     assert drawn == [again.below(1000) for _ in range(100)]
     assert drawn[:6] == [899, 229, 251, 734, 425, 718]
-    assert guid(7, "x") == UUID("7d4eb644-5cc2-4367-9c40-855d02288e6b")
-    assert octets(4, 7, "x").hex() == "4a670120"
+    assert compute_guid(7, "x") == UUID("7d4eb644-5cc2-4367-9c40-855d02288e6b")
+    assert compute_octets(4, 7, "x").hex() == "4a670120"
 
 
 def test_dice_are_fair():

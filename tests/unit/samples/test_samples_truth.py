@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.samples.faults import Truth, compared, read_truth
+from mqdssm.samples.faults import Truth, compare_with_truth, read_truth
 from mqdssm.samples.forms import FAULTS_NAME
 
 ONE = Truth("link-cost-range", "routing-link", "1", "cn=x")
@@ -13,11 +13,11 @@ OTHER = Truth("guid-required", "queue", None, "cn=y")
 
 
 def test_equal_is_all_and_nothing_else():
-    found = compared(Counter([ONE, OTHER]), [OTHER, ONE])
+    found = compare_with_truth(Counter([ONE, OTHER]), [OTHER, ONE])
     assert (found.missed, found.unplanted) == ((), ())
-    missed = compared(Counter([ONE, OTHER]), [ONE])
+    missed = compare_with_truth(Counter([ONE, OTHER]), [ONE])
     assert (missed.planted, missed.missed, missed.unplanted) == (2, (OTHER,), ())
-    twice = compared(Counter([ONE]), [ONE, ONE])
+    twice = compare_with_truth(Counter([ONE]), [ONE, ONE])
     assert (twice.missed, twice.unplanted) == ((), (ONE,))
 
 

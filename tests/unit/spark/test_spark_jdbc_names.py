@@ -10,7 +10,7 @@ import pytest
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.mqis import folder
 from mqdssm.pipeline.mqis.files import TableFiles
-from mqdssm.pipeline.mqis.folder import read_rows, source_table
+from mqdssm.pipeline.mqis.folder import read_rows, read_source_table
 from mqdssm.pipeline.mqis.mapping import SourceMapping, TableMapping
 from mqdssm.spark.jdbc import _Reader
 from mqdssm.tables.mqis import QUEUE
@@ -78,7 +78,7 @@ def test_rows_are_numbered_through_all_parts_of_a_copy(
     monkeypatch.setattr(folder.pq, "read_metadata", read_metadata)
     monkeypatch.setattr(folder, "_ROW_GROUP_ROWS", 1)
     files = tuple(sorted(tmp_path.glob("*.parquet")))
-    table = source_table(TableFiles(QUEUE, "parquet", tmp_path, files, "dbo.Queue"), SourceMapping())
+    table = read_source_table(TableFiles(QUEUE, "parquet", tmp_path, files, "dbo.Queue"), SourceMapping())
     assert len(table.files) == 40
     assert len(reads) <= 2 * len(files)
     rows = [row for part in table.files for row in read_rows(part, SourceMapping())]

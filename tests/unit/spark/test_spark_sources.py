@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.migrate.rows import read_row
 from mqdssm.pipeline.mqis import folder
-from mqdssm.pipeline.mqis.cells import cell_maker
+from mqdssm.pipeline.mqis.cells import build_cell_maker
 from mqdssm.pipeline.mqis.files import TableFiles
-from mqdssm.pipeline.mqis.folder import ROW, SourceRow, find_files, read_rows, source_table
-from mqdssm.pipeline.mqis.mapping import SourceMapping, is_jdbc, load_mapping, refuse_secret, shown_url
+from mqdssm.pipeline.mqis.folder import ROW, SourceRow, find_files, read_rows, read_source_table
+from mqdssm.pipeline.mqis.mapping import SourceMapping, is_jdbc, load_mapping, refuse_secret, shorten_url
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
@@ -32,7 +32,7 @@ SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 def rows_of(folder: Path, mapping: SourceMapping | None = None) -> dict[str, list[SourceRow]]:
     mapping = mapping or SourceMapping()
     return {
-        name: [row for part in source_table(files, mapping).files for row in read_rows(part, mapping)]
+        name: [row for part in read_source_table(files, mapping).files for row in read_rows(part, mapping)]
         for name, files in find_files(folder, mapping).items()
     }
 
@@ -107,7 +107,7 @@ def test_names_and_code_pages_of_a_database(tmp_path):
     )
     pq.write_table(table, tmp_path / "MSMQ_Queue.parquet")
     (queue,) = find_files(tmp_path, mapping).values()
-    assert source_table(queue, mapping).others == ("rowid",)
+    assert read_source_table(queue, mapping).others == ("rowid",)
     first, second, third = rows_of(tmp_path, mapping)["Queue"]
     assert first.cells == {
         "PROPID_Q_INSTANCE": GUID,
@@ -169,7 +169,7 @@ def test_a_copied_table_is_named_as_the_database_has_it(tmp_path):
     files = TableFiles(
         MQIS_TABLES["Queue"], "parquet", place, tuple(sorted(place.iterdir())), '"dbo"."Queue"'
     )
-    table = source_table(files, SourceMapping())
+    table = read_source_table(files, SourceMapping())
     assert {part.label for part in table.files} == {'"dbo"."Queue"'}
     numbers = [row.number for part in table.files for row in read_rows(part, SourceMapping())]
     assert numbers == [1, 2, 3, 4, 5, 6]
@@ -231,7 +231,7 @@ def test_times_are_seconds_also_of_the_year_0(tmp_path):
     ],
 )
 def test_values_as_cells(value, cell):
-    assert cell_maker(QUEUE.column("PROPID_Q_QUOTA"))(value) == cell
+    assert build_cell_maker(QUEUE.column("PROPID_Q_QUOTA"))(value) == cell
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_passwords_of_databases(tmp_path, monkeypatch):
     assert in_environment.jdbc.password() == "other"
     assert is_jdbc("JDBC:postgresql://h/d")
     assert not is_jdbc("mqis")
-    assert shown_url("jdbc:sqlserver://h:1433;databaseName=mqis;user=x") == "jdbc:sqlserver://h:1433"
+    assert shorten_url("jdbc:sqlserver://h:1433;databaseName=mqis;user=x") == "jdbc:sqlserver://h:1433"
 
 
 HEAD = b"PROPID_Q_INSTANCE,PROPID_Q_LABEL,PROPID_Q_QUOTA,PROPID_Q_SECURITY\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqdssm.model.propids import INTEGERS, Variant
-from mqdssm.pipeline.mqis.cells import cell_maker
+from mqdssm.pipeline.mqis.cells import build_cell_maker
 from mqdssm.samples import elements
 from mqdssm.samples.mqis import SampleRowMaker
 from mqdssm.samples.plan import EnterprisePlan
@@ -20,12 +20,12 @@ from mqdssm.wire.sid import Sid
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
 SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 OBJECTS = {
-    "Enterprise": [elements.enterprise(SAMPLE)],
-    "Site": [elements.site(SAMPLE, number) for number in range(2)],
-    "RoutingLink": [elements.link(SAMPLE, *ends) for ends in SAMPLE.links()],
-    "Machine": [elements.machine(SAMPLE, number).manager for number in range(6)],
+    "Enterprise": [elements.make_enterprise(SAMPLE)],
+    "Site": [elements.make_site(SAMPLE, number) for number in range(2)],
+    "RoutingLink": [elements.make_link(SAMPLE, *ends) for ends in SAMPLE.links()],
+    "Machine": [elements.make_machine(SAMPLE, number).manager for number in range(6)],
     "Queue": [queue for number in range(6) for queue in Queues(SAMPLE, number)],
-    "User": [elements.user(SAMPLE, number) for number in range(3)],
+    "User": [elements.make_user(SAMPLE, number) for number in range(3)],
 }
 
 
@@ -42,7 +42,7 @@ def test_what_samples_write_is_read_back(name):
             one = table.column(propid)
             if one.row is None or one.bits or written is None:
                 continue
-            value = value_of(one, cell_maker(one)(written) or "")
+            value = value_of(one, build_cell_maker(one)(written) or "")
             wanted = getattr(element, one.row.field)
             if one.first:
                 assert value == wanted[:1]

@@ -11,8 +11,8 @@ from mqdssm.pipeline.inventory.machines.report import (
     Counts,
     MachineReport,
     QueueReport,
-    last_known,
-    newest,
+    find_last_known,
+    find_newest,
 )
 
 ANSWERED: Final = "answered"
@@ -109,7 +109,7 @@ def answers_of(reports: Iterable[MachineReport]) -> list[MachineAnswer]:
             groups[key].append(report)
             if is_ambiguous:
                 ambiguous.add(key)
-    answers = [_combined(group, is_ambiguous=key in ambiguous) for key, group in groups.items()]
+    answers = [_combine(group, is_ambiguous=key in ambiguous) for key, group in groups.items()]
     return sorted(answers, key=lambda answer: (answer.report.name_key, answer.report.dns_key, answer.files))
 
 
@@ -147,12 +147,12 @@ def _group_of(
     return ("name", report.name_key, "" if is_ambiguous or not own else own[0]), is_ambiguous
 
 
-def _combined(group: Sequence[MachineReport], *, is_ambiguous: bool) -> MachineAnswer:
+def _combine(group: Sequence[MachineReport], *, is_ambiguous: bool) -> MachineAnswer:
     ordered = sorted(
         group, key=lambda report: (report.moment or _NEVER, report.is_complete, report.origin, repr(report))
     )
     values = {
-        field.name: last_known(getattr(report, field.name) for report in ordered)
+        field.name: find_last_known(getattr(report, field.name) for report in ordered)
         for field in fields(MachineReport)
         if field.name not in _OF_ALL
     }
@@ -170,23 +170,23 @@ def _combined(group: Sequence[MachineReport], *, is_ambiguous: bool) -> MachineA
     combined = MachineReport(
         **values,
         origin="",
-        queues=tuple(newest(values_of_queue) for values_of_queue in queues.values()),
+        queues=tuple(find_newest(values_of_queue) for values_of_queue in queues.values()),
         is_complete=bool(complete),
-        own=newest([report.own for report in ordered]),
-        outgoing=newest([report.outgoing for report in ordered]),
+        own=find_newest([report.own for report in ordered]),
+        outgoing=find_newest([report.outgoing for report in ordered]),
         problems=current[0].problems if complete else (),
     )
     activity = {
         key: moment
         for key, values_of_queue in seen.items()
-        if (moment := _last_change(values_of_queue)) is not None
+        if (moment := _find_last_change(values_of_queue)) is not None
     }
     return MachineAnswer(
         combined, tuple(dict.fromkeys(report.origin for report in ordered)), activity, is_ambiguous
     )
 
 
-def _last_change(seen: Sequence[tuple[datetime, Counts]]) -> datetime | None:
+def _find_last_change(seen: Sequence[tuple[datetime, Counts]]) -> datetime | None:
     """Return the time of the last numbers that differ from the numbers before."""
     change = None
     for (_, before), (moment, after) in pairwise(seen):
@@ -229,7 +229,7 @@ class _Index:
         if len(agreeing) == 1:
             return MachineMatch(ANSWERED, agreeing[0], answer, f"{by} and GUID")
         if len(named) == 1:
-            return MachineMatch(ANSWERED, named[0], answer, by, _other_guid(named[0], report))
+            return MachineMatch(ANSWERED, named[0], answer, by, _report_other_guid(named[0], report))
         if not named and len(guids) == 1:
             note = f"the directory calls this queue manager {guids[0].computer_name}"
             return MachineMatch(ANSWERED, guids[0], answer, "GUID", (note,))
@@ -247,7 +247,7 @@ def _fits(machine: DirectoryMachine, report: MachineReport) -> bool:
     return not (machine.dns_name and report.dns_key)
 
 
-def _other_guid(machine: DirectoryMachine, report: MachineReport) -> tuple[str, ...]:
+def _report_other_guid(machine: DirectoryMachine, report: MachineReport) -> tuple[str, ...]:
     if report.identifier in {None, machine.identifier}:
         return ()
     return (f"its queue manager is {report.identifier}, that of the directory {machine.identifier}",)

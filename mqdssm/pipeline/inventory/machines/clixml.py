@@ -56,7 +56,7 @@ class _Element:
 
     def __init__(self, tag: str, attributes: dict[str, str]) -> None:
         self.tag = tag
-        self.name = _unescaped(attributes.get("N", ""))
+        self.name = _unescape(attributes.get("N", ""))
         self.reference = attributes.get("RefId")
         self.size = 1
         self.texts: list[str] = []
@@ -116,7 +116,7 @@ class _Element:
             return None
         text = "".join(self.texts)
         if self.tag not in _NUMBERS:
-            return _unescaped(text)
+            return _unescape(text)
         if len(text) > NUMBER_CHARS_MAX:
             raise ValueError(f"a number of more than {NUMBER_CHARS_MAX} characters")
         return int(text)
@@ -153,7 +153,7 @@ class _Reader:
             self.objects = value
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Return a text without PowerShell's escapes: ``_x000A_`` is a line feed.
 
     Two escapes can be the halves of one character of UTF-16.

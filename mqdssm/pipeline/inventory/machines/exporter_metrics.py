@@ -16,7 +16,7 @@ from mqdssm.pipeline.inventory.machines.report import (
     Counts,
     MachineReport,
     ReportProblem,
-    counted_queues,
+    sort_instances,
     with_counts,
 )
 
@@ -85,7 +85,7 @@ def read_metrics(text: str, origin: str, default_name: str) -> list[MachineRepor
     """
     require_packages("prometheus_client", extra="server")
     machines: dict[str, _Machine] = {}
-    for sample in _samples(text):
+    for sample in _read_samples(text):
         machines.setdefault(sample.labels.get("instance", ""), _Machine()).take(sample)
     reports = [
         _report(machine, instance, origin, default_name)
@@ -97,7 +97,7 @@ def read_metrics(text: str, origin: str, default_name: str) -> list[MachineRepor
     return reports
 
 
-def _first_label(name: str) -> str:
+def _read_first_label(name: str) -> str:
     """Return the computer in the name of a file.
 
     The name may be ``paris01.example.com`` or ``paris01.2026-01-31``.
@@ -109,8 +109,8 @@ def _report(machine: _Machine, instance: str, origin: str, default_name: str) ->
     host = _PORT.sub("", instance)
     named = host if host and not _ADDRESS.fullmatch(host) else ""
     dns_name = machine.fqdn or (named if "." in named else "")
-    computer = machine.hostname or named.partition(".")[0] or host or _first_label(default_name)
-    counted = counted_queues(
+    computer = machine.hostname or named.partition(".")[0] or host or _read_first_label(default_name)
+    counted = sort_instances(
         (computer, dns_name), ((name, Counts(**numbers)) for name, numbers in machine.queues.items())
     )
     return MachineReport(
@@ -128,7 +128,7 @@ def _report(machine: _Machine, instance: str, origin: str, default_name: str) ->
     )
 
 
-def _samples(text: str) -> Iterator[_Sample]:
+def _read_samples(text: str) -> Iterator[_Sample]:
     """Yield the samples that a report needs; all other lines are checked as well."""
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -148,10 +148,10 @@ def _samples(text: str) -> Iterator[_Sample]:
             name = sample.name[prefix.end() :]
             if name in _NUMBERS and not 0 <= sample.value < 2**64:
                 raise ReportProblem(f"line {number}: {sample.value} is no number of messages or bytes")
-            yield _Sample(name, sample.labels, sample.value, _moment(sample.timestamp, number))
+            yield _Sample(name, sample.labels, sample.value, _parse_time(sample.timestamp, number))
 
 
-def _moment(timestamp: object, number: int) -> datetime | None:
+def _parse_time(timestamp: object, number: int) -> datetime | None:
     if timestamp is None:
         return None
     try:

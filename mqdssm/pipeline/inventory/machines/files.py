@@ -94,18 +94,18 @@ def read_report_file(path: Path) -> list[MachineReport]:
         data = file.read(FILE_BYTES_MAX + 1)
     if len(data) > FILE_BYTES_MAX:
         raise ReportProblem(f"is larger than {FILE_BYTES_MAX // 1024**2} MB")
-    text = decoded(data)
+    text = decode_file(data)
     begin = text.lstrip()[:1]
     if not begin:
         raise ReportProblem("is empty")
     if begin == "<":
         return reports_of(read_clixml(text.lstrip()), str(path))
     if begin in "{[":
-        return reports_of(_documents(text), str(path))
+        return reports_of(_parse_documents(text), str(path))
     return read_metrics(text, str(path), path.stem)
 
 
-def decoded(data: bytes) -> str:
+def decode_file(data: bytes) -> str:
     """Decode a file by its byte order mark; without one it is UTF-8.
 
     Raises:
@@ -120,7 +120,7 @@ def decoded(data: bytes) -> str:
         ) from None
 
 
-def _documents(text: str) -> list[Any]:
+def _parse_documents(text: str) -> list[Any]:
     """Return the JSON documents of a text, one behind the other."""
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     documents: list[Any] = []

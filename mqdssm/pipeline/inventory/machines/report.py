@@ -141,16 +141,16 @@ class MachineReport:
 Data = TypeVar("Data", Counts, QueueReport)
 
 
-def newest(values: Sequence[Data]) -> Data:
+def find_newest(values: Sequence[Data]) -> Data:
     """Return the last known value of each field.
 
     Args:
         values: of one thing, oldest first.
     """
-    return type(values[-1])(**{name: _last(values, name) for name in _names(values[-1])})
+    return type(values[-1])(**{name: _find_last(values, name) for name in _list_names(values[-1])})
 
 
-def last_known(values: Iterable[Any]) -> Any:
+def find_last_known(values: Iterable[Any]) -> Any:
     """Return the last value that is not None; None if there is none."""
     last = None
     for value in values:
@@ -158,12 +158,14 @@ def last_known(values: Iterable[Any]) -> Any:
     return last
 
 
-def _last(values: Sequence[Any], name: str) -> Any:
+def _find_last(values: Sequence[Any], name: str) -> Any:
     field_values = [getattr(value, name) for value in values]
-    return newest(field_values) if isinstance(field_values[-1], Counts) else last_known(field_values)
+    return (
+        find_newest(field_values) if isinstance(field_values[-1], Counts) else find_last_known(field_values)
+    )
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _list_names(value: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(value))
 
 
@@ -182,7 +184,7 @@ class CountedQueues:
     outgoing: Counts
 
 
-def counted_queues(names: Iterable[str | None], instances: Iterable[tuple[str, Counts]]) -> CountedQueues:
+def sort_instances(names: Iterable[str | None], instances: Iterable[tuple[str, Counts]]) -> CountedQueues:
     r"""Sort the instances of the performance object *MSMQ Queue*.
 
     An own queue is ``machine\queue``. The instance of the computer's own queues has a name without a
@@ -202,7 +204,7 @@ def counted_queues(names: Iterable[str | None], instances: Iterable[tuple[str, C
         if backslash and name and machine.casefold() in own_names:
             queues[name] = counts
         elif not backslash and "=" not in instance:
-            own = newest([own, counts])
+            own = find_newest([own, counts])
         else:
             outgoing.append(counts)
     return CountedQueues(queues, own, sum_of(outgoing))
@@ -212,7 +214,7 @@ def sum_of(counts: Iterable[Counts]) -> Counts:
     """Add numbers; a sum of nothing known is not known."""
     sums: dict[str, int] = {}
     for summand in counts:
-        for name in _names(summand):
+        for name in _list_names(summand):
             if (number := getattr(summand, name)) is not None:
                 sums[name] = sums.get(name, 0) + number
     return Counts(**sums)
@@ -226,6 +228,6 @@ def with_counts(queues: Iterable[QueueReport], counted: Mapping[str, Counts]) ->
     remaining = {name.casefold(): (name, counts) for name, counts in counted.items()}
     for queue in queues:
         _, counts = remaining.pop(queue.key, ("", Counts()))
-        yield newest([QueueReport(name=queue.name, counts=counts), queue])
+        yield find_newest([QueueReport(name=queue.name, counts=counts), queue])
     for name, counts in remaining.values():
         yield QueueReport(name=name, counts=counts)

@@ -15,7 +15,7 @@ from mqdssm.pipeline.inventory.machines.report import (
     MachineReport,
     QueueReport,
     ReportProblem,
-    counted_queues,
+    sort_instances,
     with_counts,
 )
 
@@ -27,12 +27,12 @@ _FIRST_YEAR: Final = 1601
 """Times before the first of Windows are times that were never set."""
 
 
-def script_text() -> str:
+def read_script() -> str:
     """Return the script, which is installed with this package."""
     return files("mqdssm.pipeline.inventory.machines").joinpath(SCRIPT).read_text(encoding="utf-8")
 
 
-def _moment(value: Any) -> datetime | None:
+def _parse_time(value: Any) -> datetime | None:
     """Read a time: ISO 8601 with a zone, or Windows PowerShell's ``/Date(ms)/``."""
     if value is None or value == "":
         return None
@@ -64,7 +64,7 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _guid(value: Any) -> str | None:
+def _parse_guid(value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -75,8 +75,8 @@ def _guid(value: Any) -> str | None:
 
 Text = Annotated[str, Field(max_length=TEXT_CHARS_MAX)]
 Number = Annotated[int, Field(ge=0, lt=2**64)]
-Moment = Annotated[datetime | None, BeforeValidator(_moment)]
-GuidText = Annotated[str | None, BeforeValidator(_guid)]
+Moment = Annotated[datetime | None, BeforeValidator(_parse_time)]
+GuidText = Annotated[str | None, BeforeValidator(_parse_guid)]
 
 
 class _Part(BaseModel):
@@ -170,7 +170,7 @@ class _Output(_Part):
     def report(self, origin: str) -> MachineReport:
         system, service = self.operating_system or _System(), self.service or _Service()
         numbers = self.service_counters or _ServiceCounters()
-        counted = counted_queues(
+        counted = sort_instances(
             (self.computer_name, self.dns_host_name),
             ((counter.name, counter.counts()) for counter in self.queue_counters or ()),
         )
@@ -206,7 +206,7 @@ def reports_of(documents: Iterable[Any], origin: str) -> list[MachineReport]:
         ReportProblem: a value is not the script's output; the message names its place.
     """
     reports = []
-    for number, document in enumerate(_flat(documents), start=1):
+    for number, document in enumerate(_flatten(documents), start=1):
         if not isinstance(document, dict) or document.get("Format") != "mqdssm-machine":
             raise ReportProblem(
                 f"object {number} is no output of the script: its Format is not 'mqdssm-machine'"
@@ -220,7 +220,7 @@ def reports_of(documents: Iterable[Any], origin: str) -> list[MachineReport]:
     return reports
 
 
-def _flat(documents: Iterable[Any]) -> Iterable[Any]:
+def _flatten(documents: Iterable[Any]) -> Iterable[Any]:
     for document in documents:
         if isinstance(document, list):
             yield from document

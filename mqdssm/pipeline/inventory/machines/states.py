@@ -90,13 +90,13 @@ class MachineStates:
         self.files = len(files)
         self.problems: Sequence[FileProblem] = problems
         self._rows = rows
-        self._matches = matches_of(list(_directory_machines(rows, dns_name)), answers_of(reports))
+        self._matches = matches_of(list(_list_directory_machines(rows, dns_name)), answers_of(reports))
         self.counts: Mapping[str, int] = Counter(match.state for match in self._matches)
 
     def machines(self) -> Iterator[Record]:
         """Yield all machines: those of the directory, then those that are not in it."""
         for match in self._matches:
-            yield _machine_record(match)
+            yield _make_machine_record(match)
 
     def queues(self) -> Iterator[Record]:
         """Yield all queues: those of the directory, then those that only machines have."""
@@ -111,13 +111,13 @@ class MachineStates:
             queue = None if answer is None else public[id(answer)].find(row.get("Identifier"), name)
             if answer is not None and queue is not None:
                 seen[id(answer)].add(queue.key)
-            yield _public_record(row, machine, name, answer, queue)
+            yield _make_public_record(row, machine, name, answer, queue)
         for match in self._matches:
             if match.answer is None:
                 continue
             for queue in match.answer.report.queues:
                 if queue.key not in seen[id(match.answer)]:
-                    yield _queue_record(match.answer, queue, MACHINE_ONLY)
+                    yield _make_queue_record(match.answer, queue, MACHINE_ONLY)
 
     def _by_name(self) -> dict[str, MachineMatch]:
         """Return the matches by computer name, where queues name no queue manager."""
@@ -128,7 +128,7 @@ class MachineStates:
         return {name: files[0] for name, files in by_name.items() if len(files) == 1}
 
 
-def _directory_machines(rows: PlacedRows, dns_name: Callable[[str], str]) -> Iterator[DirectoryMachine]:
+def _list_directory_machines(rows: PlacedRows, dns_name: Callable[[str], str]) -> Iterator[DirectoryMachine]:
     for row, place in rows("queue-manager", DIRECTORY_MACHINE_COLUMNS):
         yield DirectoryMachine(
             place=place if place is not None else row.get("Identifier"),
@@ -152,12 +152,12 @@ class _PublicQueues:
         return self._by_guid.get(identifier or "") or self._by_name.get(name.casefold())
 
 
-def _numbers(counts: Counts, names: Sequence[str] = _COUNTS) -> Record:
+def _select_numbers(counts: Counts, names: Sequence[str] = _COUNTS) -> Record:
     values = (counts.messages, counts.bytes, counts.journal_messages, counts.journal_bytes)
     return dict(zip(names, values, strict=True))
 
 
-def _machine_record(match: MachineMatch) -> Record:
+def _make_machine_record(match: MachineMatch) -> Record:
     machine, answer = match.machine, match.answer
     record: Record = dict.fromkeys(MACHINE_STATE_COLUMNS)
     notes = list(match.notes)
@@ -185,8 +185,8 @@ def _machine_record(match: MachineMatch) -> Record:
             "Sent": report.sent,
             "PublicQueues": sum(queue.kind == "public" for queue in own),
             "PrivateQueues": sum(queue.kind == "private" for queue in own),
-            **_numbers(sum_of(queue.counts for queue in own)),
-            **_numbers(
+            **_select_numbers(sum_of(queue.counts for queue in own)),
+            **_select_numbers(
                 report.own,
                 ("DeadLetterMessages", "DeadLetterBytes", "ComputerJournalMessages", "ComputerJournalBytes"),
             ),
@@ -199,7 +199,7 @@ def _machine_record(match: MachineMatch) -> Record:
     return record | {"State": match.state, "MatchedBy": match.by or None, "Notes": notes}
 
 
-def _public_record(
+def _make_public_record(
     row: Record, machine: str, name: str, answer: MachineAnswer | None, queue: QueueReport | None
 ) -> Record:
     """Return the record of a queue of the directory, with its attributes there."""
@@ -207,17 +207,17 @@ def _public_record(
         is_complete = answer is not None and answer.report.is_complete
         record = dict.fromkeys(QUEUE_STATE_COLUMNS) | {"State": DIRECTORY_ONLY if is_complete else SILENT}
     else:
-        record = _queue_record(answer, queue, BOTH)
+        record = _make_queue_record(answer, queue, BOTH)
     stored = {column: row[column] for column in (*_SHARED, "FullPath") if row.get(column) is not None}
     return record | stored | {"Machine": machine, "Kind": "public", "Name": name}
 
 
-def _queue_record(answer: MachineAnswer, queue: QueueReport, state: str) -> Record:
+def _make_queue_record(answer: MachineAnswer, queue: QueueReport, state: str) -> Record:
     record: Record = dict.fromkeys(QUEUE_STATE_COLUMNS)
     return (
         record
         | {column: getattr(queue, name) for column, name in _SHARED.items()}
-        | _numbers(queue.counts)
+        | _select_numbers(queue.counts)
         | {
             "Machine": answer.report.computer_name,
             "Kind": queue.kind,
