@@ -156,7 +156,7 @@ def test_an_unreachable_directory_fills_no_log(right, caplog, monkeypatch):
     def fail(*_):
         raise DirectoryError("no answer")
 
-    monkeypatch.setattr(PinnedKeys, "senders", fail)
+    monkeypatch.setattr(PinnedKeys, "find_senders", fail)
     for number in range(1, 61):
         assert right.take(message(number)) == [False]
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -191,7 +191,7 @@ def test_a_recoverable_message_waits_until_it_can_be_verified(right, monkeypatch
         raise DirectoryError("no answer") if reason == "directory" else ConfigError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((PinnedKeys, "senders") if reason == "directory" else (ReplayMarks, "cover")), fail)
+        patch.setattr(*((PinnedKeys, "find_senders") if reason == "directory" else (ReplayMarks, "cover")), fail)
         assert right.take(message(1), message(2, delivery=DeliveryGuarantee.EXPRESS)) == [False, True]
     assert right.take(message(1)) == [True]
     assert right.bodies() == [b"1"]
@@ -203,7 +203,7 @@ def test_a_message_that_can_never_be_verified_is_refused_after_an_hour(right, mo
     def fail(*_args) -> None:
         raise DirectoryError("no answer")
 
-    monkeypatch.setattr(PinnedKeys, "senders", fail)
+    monkeypatch.setattr(PinnedKeys, "find_senders", fail)
     first = message(1, application_tag=int(right.clock.now) + POSTPONED_S)
     assert right.take(first) == [False]
     right.clock.now += POSTPONED_S - 1
