@@ -47,7 +47,7 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 # For `make test-fast`; `make test` tries thirty, `make soak` thousands
-settings.register_profile("fast", settings.get_profile("ci"), max_examples=10)
+settings.register_profile("fast", settings.get_profile("ci"), max_examples=5)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, print_blob=True)
 settings.load_profile(os.environ.get("MQDSSM_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 

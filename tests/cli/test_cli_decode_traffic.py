@@ -14,6 +14,8 @@ from support.replication.tcp_machines import TcpNetworks
 
 from mqdssm.model.hresults import Hresult
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 TCPDUMP = shutil.which("tcpdump", path="/usr/sbin:/usr/bin:/sbin:/bin")
 
 

@@ -18,6 +18,8 @@ from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.private_directory import directory_of
 from mqdssm.server.snapshot_reader import SnapshotReader
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 LISTEN = ("--listen", "127.0.0.1:1802")
 PSC = ("--role", "psc", "--site", "Rome", "--machine", "PSC2")
 

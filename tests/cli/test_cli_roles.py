@@ -19,6 +19,8 @@ from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
 from mqdssm.server.snapshot_reader import SnapshotReader
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 SITE1 = site_of("Site1")
 
 
@@ -221,7 +223,6 @@ def test_a_site_is_not_taken_over_from_an_owner_that_answers(alone, operated):
     wait_until(lambda: "BSC1" in operated.owner())
 
 
-@pytest.mark.slow
 def test_a_lost_psc_is_replaced_by_a_bsc(alone, operated):
     """The order of docs/directory-servers.md: take over, name the PSC at the PEC."""
     copies = operated.servers["BSC1"].driver

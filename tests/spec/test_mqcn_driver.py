@@ -41,6 +41,8 @@ from mqdssm.model.transport import (
 from mqdssm.testing.in_process_network import InProcessNetwork
 from mqdssm.wire.mqcn import encode
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 ONE = UUID(int=1)
 DELETION = encode(body(NotificationEvent.DELETE_QUEUE, ONE))
 HERE = notification_queue(Guid.of(OURS))

@@ -30,6 +30,8 @@ from mqdssm.engines.discovery.values import DiscoveryResult, Network
 from mqdssm.errors import ConfigError, TransportError
 from mqdssm.model.guid import Guid
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 
 @contextmanager
 def silent() -> Iterator[tuple[Network, socket.socket]]:

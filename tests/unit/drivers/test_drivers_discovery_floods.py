@@ -21,6 +21,8 @@ from mqdssm.engines.discovery.rates import BYTES_AT_ONCE, BYTES_PER_S, OVER_RATE
 from mqdssm.engines.discovery.sources import EVERYWHERE, SourceNetworks
 from mqdssm.engines.discovery.values import Network
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 MANY = [f"127.3.0.{number}" for number in range(1, 201)]
 GARBAGE = [
     bytes(52),
@@ -53,7 +55,6 @@ def _answered(where: tuple[str, int], sender: str = HERE, seconds: float = 1) ->
             return False
 
 
-@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 5.1")
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(10.0, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
@@ -159,7 +160,6 @@ def test_a_small_flood_of_many_sources_brings_no_more_bytes_than_it_costs_and_th
     assert counts["too many bytes for all sources"] > 100
 
 
-@pytest.mark.slow
 @pytest.mark.spec("MS-MQSD 5.1")
 def test_a_computer_whose_address_is_forged_has_its_answer() -> None:
     """Decision S5: somebody asks in its name, 150 times a second."""

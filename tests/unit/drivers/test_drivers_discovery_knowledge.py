@@ -11,6 +11,8 @@ from mqdssm.engines.discovery.values import Knowledge
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.model.elements import QueueManager
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 
 @pytest.mark.parametrize(
     ("addresses", "protocols"),

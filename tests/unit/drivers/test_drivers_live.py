@@ -19,6 +19,8 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.transport import HashAlgorithm
 from mqdssm.testing.memory_store.store import MemoryStore
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 
 @pytest.fixture
 def enterprise() -> Iterator[Enterprise]:

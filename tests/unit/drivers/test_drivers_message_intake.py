@@ -191,7 +191,9 @@ def test_a_recoverable_message_waits_until_it_can_be_verified(right, monkeypatch
         raise DirectoryError("no answer") if reason == "directory" else ConfigError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((PinnedKeys, "find_senders") if reason == "directory" else (ReplayMarks, "cover")), fail)
+        patch.setattr(
+            *((PinnedKeys, "find_senders") if reason == "directory" else (ReplayMarks, "cover")), fail
+        )
         assert right.take(message(1), message(2, delivery=DeliveryGuarantee.EXPRESS)) == [False, True]
     assert right.take(message(1)) == [True]
     assert right.bodies() == [b"1"]

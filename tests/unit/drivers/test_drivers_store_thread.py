@@ -24,6 +24,8 @@ from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, MappingE
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.store import damage_log
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 LOAD = LoadState()
 HAS = HasObjects(partition_id=PEC_PARTITION_ID)
 

@@ -25,6 +25,8 @@ from mqdssm.model.transport import (
     replication_queue,
 )
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 RIGHT = replication_queue("RIGHT")
 
 
@@ -105,7 +107,6 @@ def test_messages_wait_for_a_machine_that_starts_later(machines):
     assert received(machines.add("RIGHT").open(REPLICATION)).body == b"soon"
 
 
-@pytest.mark.slow
 def test_long_and_recoverable_messages(pair):
     left, right = pair
     inbox = right.open(NOTIFICATION)

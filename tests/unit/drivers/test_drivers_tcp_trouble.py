@@ -29,6 +29,8 @@ from mqdssm.model.transport import (
     replication_queue,
 )
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 RIGHT = replication_queue("RIGHT")
 
 
@@ -39,7 +41,6 @@ def machines(tmp_path):
     made.close()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_a_neighbour_that_starts_and_sends_is_connected_at_once(machines):
     """Decision T70: the next attempt would follow three seconds later."""
@@ -65,7 +66,6 @@ def heard_from(stack: ExitStack, machines, host: str, identifier: bytes) -> None
     RawClient(connection).open(identifier)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("MS-MQQB 3.1.2.3")
 def test_a_neighbour_that_is_back_at_another_address_is_connected_at_once(machines):
     """Decision T141: the next attempt would follow three seconds later, and later ones after a minute."""
@@ -135,7 +135,6 @@ def test_another_machine_at_the_address_of_a_neighbour_gets_no_message(machines)
     assert other.counts.copy() == {}, "it had no message that it could refuse"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_cut_connections_lose_nothing_and_repeat_nothing(machines, seed):
     left, right = machines.add("LEFT"), machines.add("RIGHT")

@@ -9,6 +9,8 @@ from mqdssm.errors import MessageRejected
 from mqdssm.messaging import DeliveryProof
 from mqdssm.model.transport import MessageClass
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 ORDERS = queue("right")
 
 

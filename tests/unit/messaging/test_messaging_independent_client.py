@@ -13,6 +13,8 @@ from support.session.raw_client import OWN, RECOVERABLE, SECURITY, TRANSACTION, 
 from mqdssm.model.guid import Guid
 from mqdssm.model.transport import MessageClass, MessageId
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 ORDERS = r"TCP:127.0.0.1\private$\orders"
 ACKS = r"OS:left\private$\acks"
 NO_TRANSACTION = struct.pack("<I8sII", 0, bytes(8), 1, 0)

@@ -7,6 +7,8 @@ from mqdssm.errors import ConfigError, MessageRejected, NotDelivered, TransportE
 from mqdssm.messaging import DeliveryProof, QueueManager
 from mqdssm.model.transport import MessageClass
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 
 @pytest.mark.spec("MS-MQQB 3.1.7.16")
 def test_a_message_arrives_with_its_properties(pair):

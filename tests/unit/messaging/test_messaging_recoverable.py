@@ -12,6 +12,8 @@ from mqdssm.messaging import DeliveryProof
 from mqdssm.model.names import parse_format_name
 from mqdssm.model.transport import DeliveryGuarantee
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 ORDERS = queue("right")
 
 

@@ -28,6 +28,8 @@ from mqdssm.server.snapshot import KnownServer, OwnObjectsSnapshot, ServerSnapsh
 from mqdssm.server.snapshot_reader import SnapshotReader
 from mqdssm.testing.memory_store.store import MemoryStore
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 
 @pytest.fixture
 def enterprise(tmp_path) -> Iterator[Enterprise]:

@@ -42,6 +42,8 @@ from mqdssm.server.setup import add_server
 from mqdssm.server.token_admission import ADMISSION
 from mqdssm.server.token_client import TokenClient
 
+pytestmark = pytest.mark.slow  # waits for threads and sockets
+
 MISUSE = "uses it again with another key"
 
 
@@ -100,7 +102,6 @@ def remove_site(berlin: Berlin, site_id: Guid) -> None:
         assert outcome.status == Hresult.MQ_OK
 
 
-@pytest.mark.slow
 def test_both_sides_know_each_other_afterwards(berlin, tmp_path):
     """Decision T136. The same folder gets its answer again; then the token is used up."""
     token, folder = berlin.token(), tmp_path / "psc"
@@ -171,7 +172,6 @@ def test_an_expired_or_withdrawn_token_admits_nobody(berlin, tmp_path):
     assert berlin.site("Rome") is None
 
 
-@pytest.mark.slow
 def test_a_token_is_for_one_role_site_and_machine(berlin, tmp_path):
     token = berlin.token()
     for name, changes in (("a", {"site": "Oslo"}), ("b", {"machine_name": "PSC3"})):
@@ -181,7 +181,6 @@ def test_a_token_is_for_one_role_site_and_machine(berlin, tmp_path):
     join(tmp_path / "psc", token, berlin.clock)  # refusals have not used it up
 
 
-@pytest.mark.slow
 def test_a_refused_admission_leaves_the_token(berlin, tmp_path):
     token = berlin.token()
     made = berlin.pec.create_site("Rome", "PSC9")
@@ -202,7 +201,6 @@ def test_a_refused_admission_leaves_the_token(berlin, tmp_path):
         berlin.token(site="Oslo", address="0.0.0.0:1801")
 
 
-@pytest.mark.slow
 def test_a_newer_server_that_asks_for_something_unknown_is_told_so(berlin, tmp_path, monkeypatch):
     """Decision T152: nothing is made, and the token is not used."""
     token = berlin.token()
@@ -268,7 +266,6 @@ def test_a_thief_of_the_token_takes_no_address_of_another_machine(berlin, tmp_pa
     assert berlin.site("Rome") is None
 
 
-@pytest.mark.slow
 def test_a_hostile_server_in_the_place_of_the_pec_is_not_believed(berlin, tmp_path):
     """It has the token, and another key."""
     token = berlin.token()
@@ -292,7 +289,6 @@ def _address_of(folder: Path) -> str:
     return AdmissionRequest.model_validate_json(DirectoryServerFolder(folder).admission.read_bytes()).address
 
 
-@pytest.mark.slow
 def test_a_server_that_is_away_is_named_and_the_command_can_be_repeated(berlin, tmp_path):
     token = berlin.token()
     away = JoinToken(token.claims.model_copy(update={"address": free_address()}), token.secret)
