@@ -49,7 +49,7 @@ def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
                 if run.output.is_json:
                     run.output.json_line(json.dumps(_as_json(difference), ensure_ascii=False))
                 elif count <= SHOWN_MAX:
-                    rows.append(_row(difference))
+                    rows.append(_build_row(difference))
         names = [replica.name for replica in opened]
     if run.output.is_json:
         summary = {"kind": "summary", "replicas": names, "objects": comparison.objects}
@@ -95,7 +95,7 @@ def _as_json(difference: "ReplicaDifference") -> dict[str, Any]:
     }
 
 
-def _row(difference: "ReplicaDifference") -> tuple[str, ...]:
+def _build_row(difference: "ReplicaDifference") -> tuple[str, ...]:
     document = _as_json(difference)
     numbers = " ".join("-" if number is None else str(number) for number in difference.numbers)
     replicas, properties = " ".join(difference.replicas), ", ".join(difference.properties)

@@ -65,10 +65,10 @@ def read_config(
         raise UsageProblem(f"the configuration file {error}") from None
     except ValueError as error:
         raise UsageProblem(f"the configuration file {file} is no TOML: {error}") from None
-    return file, _chosen(file, content, connection, names)
+    return file, _choose_settings(file, content, connection, names)
 
 
-def _chosen(
+def _choose_settings(
     file: Path, content: dict[str, Any], connection: str | None, names: Collection[str]
 ) -> Mapping[str, Any]:
     _check_names(str(file), content, (*_BESIDE, *names))
@@ -87,7 +87,7 @@ def _chosen(
         _check_names(f"{file}: connection {connection_name!r}", chosen, names)
         # only settings that do not concern the log-in are inherited
         chosen = {name: value for name, value in content.items() if name in _OF_ALL} | chosen
-    return {name: _relative_to(file, name, value) for name, value in chosen.items()}
+    return {name: _resolve_value(file, name, value) for name, value in chosen.items()}
 
 
 def _check_names(where: str, content: Mapping[str, Any], names: Collection[str]) -> None:
@@ -104,7 +104,7 @@ def _check_names(where: str, content: Mapping[str, Any], names: Collection[str])
             raise UsageProblem(f"{where} has {name!r}, which is no setting{hint}")
 
 
-def _relative_to(file: Path, name: str, value: Any) -> Any:
+def _resolve_value(file: Path, name: str, value: Any) -> Any:
     if name in _PATHS and isinstance(value, str):
         return file.parent / Path(value).expanduser()
     return value

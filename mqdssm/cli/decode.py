@@ -74,7 +74,7 @@ def decode(
 
         run.output.document(to_json_value("", decoded_data.fields))
     else:
-        run.output.pairs(_pairs("", decoded_data.fields))
+        run.output.pairs(_flatten_value("", decoded_data.fields))
     if decoded_data.error is None:
         return exits.ExitCode.FINE
     sys.stdout.flush()  # what could be read comes before the error
@@ -107,7 +107,7 @@ def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
     from mqdssm.diagnostics.capture import Capture
 
     capture = Capture(port)
-    documents = map(_document, capture.read(stream))
+    documents = map(_build_document, capture.read(stream))
     packets = problems = 0
 
     def counted() -> Iterator[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
             yield document
 
     if output.is_json:
-        output.json_array(map(_json_text, counted()))
+        output.json_array(map(_encode_json, counted()))
     else:
         for document in counted():
             _print_item(document, output)
@@ -129,15 +129,15 @@ def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
     return exits.ExitCode.FINDINGS if problems else exits.ExitCode.FINE
 
 
-def _document(item: "CapturedItem") -> dict[str, Any]:
+def _build_document(item: "CapturedItem") -> dict[str, Any]:
     """Return a packet or a problem of a capture."""
     from mqdssm.wire.packet_view import packet_name, show_packet
 
     document: dict[str, Any] = {
         "time": datetime.fromtimestamp(item.time, UTC).isoformat(timespec="microseconds"),
         "session": item.session,
-        "source": _endpoint(item.source),
-        "destination": _endpoint(item.destination),
+        "source": _format_endpoint(item.source),
+        "destination": _format_endpoint(item.destination),
     }
     if not item.data:
         return document | {"packet": None, "fields": {}, "error": item.problem}
@@ -146,12 +146,12 @@ def _document(item: "CapturedItem") -> dict[str, Any]:
     return document | {"packet": packet_name(item.data), "fields": decoded_data.fields, "error": error}
 
 
-def _endpoint(endpoint: "Endpoint") -> str:
+def _format_endpoint(endpoint: "Endpoint") -> str:
     address, port = endpoint
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _json_text(document: dict[str, Any]) -> str:
+def _encode_json(document: dict[str, Any]) -> str:
     from mqdssm.wire.show import to_json_value
 
     return json.dumps(to_json_value("", document), ensure_ascii=False)
@@ -162,30 +162,30 @@ def _print_item(document: dict[str, Any], output: Output) -> None:
     name = "problem" if document["packet"] is None else document["packet"] or "damaged packet"
     ends = f"{document['source']} > {document['destination']}"
     output.line(f"{document['time']}  session {document['session']}  {ends}  {name}")
-    output.pairs((f"  {field}", text) for field, text in _pairs("", document["fields"]))
+    output.pairs((f"  {field}", text) for field, text in _flatten_value("", document["fields"]))
     if document["error"] is not None:
         output.line(f"  error: {document['error']}")
 
 
-def _pairs(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _flatten_value(path: str, value: Any) -> Iterator[tuple[str, str]]:
     """Flatten a tree to pairs of names and values.
 
     A name is a path: ``DirectoryChanges[0].PropertyValue.PROPID_Q_LABEL``.
     """
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _pairs(f"{path}.{name}" if path else name, item)
+            yield from _flatten_value(f"{path}.{name}" if path else name, item)
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         if not any(isinstance(element, Mapping) for element in value):
-            yield path, ", ".join(_text(path, element) for element in value)
+            yield path, ", ".join(_format_value(path, element) for element in value)
             return
         for number, item in enumerate(value):
-            yield from _pairs(f"{path}[{number}]", item)
+            yield from _flatten_value(f"{path}[{number}]", item)
     else:
-        yield path, _text(path, value)
+        yield path, _format_value(path, value)
 
 
-def _text(path: str, value: Any) -> str:
+def _format_value(path: str, value: Any) -> str:
     """Format a value for people."""
     from mqdssm.model.guid import Guid
     from mqdssm.model.hresults import name_of

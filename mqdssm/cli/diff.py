@@ -129,11 +129,11 @@ def side_of(run: CommandRun, named: str) -> "GivenSide":
     from mqdssm.pipeline.mqis.mapping import is_jdbc
 
     if named.startswith(CONNECTION_PREFIX):
-        return _directory(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
+        return _make_side(run.by(named.removeprefix(CONNECTION_PREFIX)), named)
     if is_jdbc(named):
         return GivenSide(database=named)
     if "://" in named:
-        return _directory(run.at(named.split()))
+        return _make_side(run.at(named.split()))
     folder = Path(named)
     if not folder.is_dir():
         raise UsageProblem(
@@ -143,7 +143,7 @@ def side_of(run: CommandRun, named: str) -> "GivenSide":
     return GivenSide(folder=folder)
 
 
-def _directory(run: CommandRun, name: str = "") -> "GivenSide":
+def _make_side(run: CommandRun, name: str = "") -> "GivenSide":
     from mqdssm.pipeline.diff.sides import GivenSide
 
     run.connection_options()  # what cannot be is refused before Java starts
@@ -160,9 +160,9 @@ def _print(run: CommandRun, result: "Comparison") -> None:
         case DiffFormat.JSON:
             for difference in result.differences:
                 run.output.json_line(json.dumps(difference_json(difference), ensure_ascii=False))
-            run.output.json_line(json.dumps(_summary(result), ensure_ascii=False))
+            run.output.json_line(json.dumps(_summarize_result(result), ensure_ascii=False))
         case _:
-            _table(run, result)
+            _print_table(run, result)
 
 
 def difference_json(difference: "ObjectDifference") -> dict[str, Any]:
@@ -181,7 +181,7 @@ def difference_json(difference: "ObjectDifference") -> dict[str, Any]:
     return document | {"object": difference.a or difference.b}
 
 
-def _summary(result: "Comparison") -> dict[str, Any]:
+def _summarize_result(result: "Comparison") -> dict[str, Any]:
     from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 
     counts = result.differences.counted()
@@ -200,7 +200,7 @@ def _summary(result: "Comparison") -> dict[str, Any]:
     }
 
 
-def _table(run: CommandRun, result: "Comparison") -> None:
+def _print_table(run: CommandRun, result: "Comparison") -> None:
     count = result.differences.count
     if count:
         run.output.rows(COLUMNS, difference_rows(islice(result.differences, SHOWN_MAX)))
@@ -208,11 +208,11 @@ def _table(run: CommandRun, result: "Comparison") -> None:
             run.output.note(f"{count - SHOWN_MAX} more objects differ: --output json has all of them")
     else:
         run.output.line("no differences")
-    for line in _not_compared(result):
+    for line in _explain_not_compared(result):
         run.output.note(line)
     if result.settled:
         run.output.note(f"{result.settled} differences were none any more when the objects were read again")
-    summary = _summary(result)
+    summary = _summarize_result(result)
     counts = ", ".join(f"{summary[kind]} {kind}" for kind in ("missing", "extra", "different"))
     run.output.note(
         f"{count} differences ({counts}) between {summary['a']['objects']} objects of {result.a.label} and "
@@ -242,7 +242,7 @@ def _format_value(attribute: str, value: Any) -> str:
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 1]}…"
 
 
-def _not_compared(result: "Comparison") -> Iterator[str]:
+def _explain_not_compared(result: "Comparison") -> Iterator[str]:
     """Yield a line for each reason why columns were not compared."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for item in result.left_out:

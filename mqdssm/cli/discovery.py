@@ -77,26 +77,26 @@ def discover(
     from mqdssm.engines.discovery.client import DiscoveryClient
     from mqdssm.model.guid import NULL_GUID
 
-    networks = _networks(broadcast)
+    networks = _choose_networks(broadcast)
     client = DiscoveryClient(
         enterprise_id=NULL_GUID if enterprise is None else guid("--enterprise", enterprise),
         site_id=NULL_GUID if site is None else guid("--site", site),
         wait_s=wait,
     )
     with run.output.bar("asking") as bar:
-        driver = DiscoveryDriver(client, asking=lambda action: _asking(run, bar, action))
+        driver = DiscoveryDriver(client, asking=lambda action: _report_progress(run, bar, action))
         result = asyncio.run(driver.discover(networks))
     if result is not None:
         if run.output.is_json:
-            run.output.document(_document(result))
+            run.output.document(_build_document(result))
         else:
-            run.output.pairs(_pairs(result))
+            run.output.pairs(_list_pairs(result))
         return ExitCode.FINE
-    error = _no_server_error(networks, wait, unsent=driver.counts.copy().get("request not sent", 0))
+    error = _make_no_server_error(networks, wait, unsent=driver.counts.copy().get("request not sent", 0))
     return print_error(error, ExitCode.FINDINGS, is_json=run.output.is_json)
 
 
-def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
+def _choose_networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     """Return the networks on which servers are asked.
 
     Raises:
@@ -115,14 +115,14 @@ def _networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]":
     return networks
 
 
-def _asking(run: CommandRun, bar: "ProgressBar | None", action: "Broadcast") -> None:
+def _report_progress(run: CommandRun, bar: "ProgressBar | None", action: "Broadcast") -> None:
     if bar is not None:
         bar(action.number - 1, action.total, f"asking on {action.network}")
     elif action.total > 1:
         run.output.note(f"asking on {action.network} ({action.number} of {action.total})")
 
 
-def _no_server_error(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "MqdssmError":
+def _make_no_server_error(networks: "Sequence[Network]", wait: float, *, unsent: int) -> "MqdssmError":
     from mqdssm.errors import TransportError
 
     where = ", ".join(map(str, networks))
@@ -133,7 +133,7 @@ def _no_server_error(networks: "Sequence[Network]", wait: float, *, unsent: int)
     )
 
 
-def _document(result: "DiscoveryResult") -> dict[str, Any]:
+def _build_document(result: "DiscoveryResult") -> dict[str, Any]:
     return {
         "answered_by": result.answered_by,
         "network": str(result.network),
@@ -145,7 +145,7 @@ def _document(result: "DiscoveryResult") -> dict[str, Any]:
     }
 
 
-def _pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
+def _list_pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
     yield "answered by", f"{result.answered_by}, asked on {result.network}"
     yield "site", f"{result.site}, this machine's own" if result.is_own_site else str(result.site)
     if result.own_site_server and not result.is_own_site:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mqdssm.diagnostics.examination import Examination
 
 
-def _examination(run: CommandRun, at: str | None = None) -> "Examination":
+def _prepare_examination(run: CommandRun, at: str | None = None) -> "Examination":
     """Prepare the checks of the settings of a run."""
     from mqdssm.diagnostics.examination import Examination
 
@@ -33,7 +33,7 @@ def _examination(run: CommandRun, at: str | None = None) -> "Examination":
 
 def examine(run: CommandRun) -> tuple[list[CheckFinding], bool]:
     """Return all findings, and True if a server accepted the log-in."""
-    examination = _examination(run)
+    examination = _prepare_examination(run)
     return list(examination.findings()), examination.connected
 
 
@@ -55,7 +55,7 @@ def doctor(
     Nothing is changed. Each check ends within 5 seconds. Exit code 1 if there is a problem, 3 if no server
     could be reached.
     """
-    examination = _examination(run, at)
+    examination = _prepare_examination(run, at)
     check_findings: list[CheckFinding] = []
     with run.output.progress("examining") as advance:
         for finding in examination.findings():
@@ -66,7 +66,7 @@ def doctor(
         findings = [item.as_dict() for item in check_findings]
         run.output.document({"connected": examination.connected, "findings": findings})
     else:
-        run.output.rows(("state", "check", "what was found"), _rows(check_findings))
+        run.output.rows(("state", "check", "what was found"), _build_rows(check_findings))
         counts = [
             (state, sum(item.state is state for item in check_findings)) for state in reversed(CheckState)
         ]
@@ -80,7 +80,7 @@ def doctor(
     )
 
 
-def _rows(check_findings: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
+def _build_rows(check_findings: Iterable[CheckFinding]) -> Iterator[tuple[str, str, str]]:
     for finding in check_findings:
         yield finding.state.value, finding.name, finding.text
         if finding.advice:

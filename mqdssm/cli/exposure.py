@@ -66,7 +66,7 @@ def exposure(
     source = source_of(run, folder, None, None, doing="assess")
     with run.output.progress("assessing", counted=False), open_source(**source, **chosen) as where:
         inventory = Inventory(where, **chosen)
-        facts = {} if folder is not None else _facts(run, inventory)
+        facts = {} if folder is not None else _read_facts(run, inventory)
         result = Exposure(inventory, facts, stale_days=stale)
         if html is not None:
             write_exposure_page(html, result)
@@ -76,7 +76,7 @@ def exposure(
     return ExitCode.FINDINGS if fail_on is not None and result.highest >= fail_on else ExitCode.FINE
 
 
-def _facts(run: CommandRun, inventory: "Inventory") -> "Mapping[str, ComputerFacts]":
+def _read_facts(run: CommandRun, inventory: "Inventory") -> "Mapping[str, ComputerFacts]":
     from mqdssm.pipeline.exposure.computers import read_computers
 
     with run.connect() as directory:
@@ -94,7 +94,7 @@ def _print(run: CommandRun, result: "Exposure") -> None:
         return
     inventory = result.inventory
     output.pairs((rule.id, str(result.counts[rule.id])) for rule in SCORE_RULES if result.counts.get(rule.id))
-    if output.sample(MACHINES, _machines(result)):
+    if output.sample(MACHINES, _list_machines(result)):
         output.note(f"more than {SAMPLE_MAX}: --html, --csv and --output json have more")
     for name, reason in inventory.not_looked_for.items():
         output.note(f"not looked for: {name}: {reason}")
@@ -104,7 +104,7 @@ def _print(run: CommandRun, result: "Exposure") -> None:
     )
 
 
-def _machines(result: "Exposure") -> Iterator[tuple[str, ...]]:
+def _list_machines(result: "Exposure") -> Iterator[tuple[str, ...]]:
     for record in result.machines():
         ends = f" {record['SupportEnds']}" if record["SupportEnds"] else ""
         yield (

@@ -111,11 +111,11 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
         return
     output.pairs((name, str(count)) for name, count in inventory.counts.items())
     for columns, rows in (
-        (SITES, _sites(inventory)),
-        (ACCOUNTS, _accounts(inventory)),
-        (PROBLEMS, _problems(inventory)),
-        (MACHINE_STATES, _machine_states(inventory)),
-        (QUEUE_STATES, _queue_states(inventory)),
+        (SITES, _list_sites(inventory)),
+        (ACCOUNTS, _list_accounts(inventory)),
+        (PROBLEMS, _list_problems(inventory)),
+        (MACHINE_STATES, _list_machine_states(inventory)),
+        (QUEUE_STATES, _list_queue_states(inventory)),
     ):
         if output.sample(columns, rows):
             output.note(f"more than {SAMPLE_MAX}: --html, --csv and --output json have more")
@@ -135,7 +135,7 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
     output.note(f"{len(inventory.problems)} orphans and clones, {engine_words(inventory.engine)}")
 
 
-def _sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+def _list_sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     for site in inventory.sites():
         yield (
             str(site["Name"] or site["Identifier"]),
@@ -145,23 +145,23 @@ def _sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
         )
 
 
-def _accounts(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+def _list_accounts(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     for person in inventory.people():
         counts = (str(person[name]) for name in ("OwnsQueues", "OwnsMachines", "Send", "Receive"))
         yield (inventory.person(person["Sid"]), *counts)
 
 
-def _problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+def _list_problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     for problem in inventory.problems:
         yield problem.rule, problem.type, problem.dn or problem.guid or "", problem.message
 
 
-def _machine_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+def _list_machine_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     for record in () if inventory.states is None else inventory.states.machines():
-        yield tuple(_cell(record[name]) for name in STATE_OF_MACHINE)
+        yield tuple(_format_cell(record[name]) for name in STATE_OF_MACHINE)
 
 
-def _queue_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
+def _list_queue_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     """Yield the queues with messages, those with most messages first."""
     if inventory.states is None:
         return
@@ -172,10 +172,10 @@ def _queue_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
         key=lambda record: (-(record["Messages"] or 0), -(record["JournalMessages"] or 0)),
     )
     for record in first:
-        yield tuple(_cell(record[name]) for name in STATE_OF_QUEUE)
+        yield tuple(_format_cell(record[name]) for name in STATE_OF_QUEUE)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     return "" if value is None else str(value)
 
 

@@ -104,11 +104,11 @@ class Root(TyperGroup):
         except typer.Abort:
             code = exits.INTERRUPTED
         except Exception as error:  # noqa: BLE001  the last place: nobody above would tell it better
-            code = _usage(error)
+            code = _report_usage(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _usage(error: Exception) -> int:
+def _report_usage(error: Exception) -> int:
     """Print a usage error in one line; return the exit code."""
     words = getattr(error, "format_message", None)
     if words is None:
@@ -124,13 +124,13 @@ def _usage(error: Exception) -> int:
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         print(f"mqdssm {mqdssm.__version__}")  # noqa: T201  the whole answer
         raise typer.Exit
 
 
-def _shared(ctx: typer.Context, **values: Any) -> None:
+def _keep_shared_options(ctx: typer.Context, **values: Any) -> None:
     """Read and change MSMQ objects in a directory.
 
     The objects are queues, machines, sites and links ([MS-MQDSSM]).
@@ -141,9 +141,9 @@ def _shared(ctx: typer.Context, **values: Any) -> None:
 
 
 _VERSION: Final = Annotated[
-    bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
 ]
-set_parameters(_shared, (), {**CONNECTION, **GENERAL, "version": _VERSION})
+set_parameters(_keep_shared_options, (), {**CONNECTION, **GENERAL, "version": _VERSION})
 app = typer.Typer(
     cls=Root,
     no_args_is_help=True,
@@ -152,7 +152,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
     epilog=f"{_START}\n\n{EXIT_CODES}",
 )
-app.callback()(_shared)
+app.callback()(_keep_shared_options)
 
 
 def _fill_streams() -> None:

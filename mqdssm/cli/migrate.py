@@ -204,12 +204,12 @@ def print_plan_counts(run: CommandRun, plan: "MigrationPlan", folder: Path) -> N
     if output.is_json:
         output.document(plan.model_dump(mode="json"))
         return
-    output.rows(COUNTS, _counts(plan))
+    output.rows(COUNTS, _build_count_rows(plan))
     beside = {name: count for name, count in plan.operations.items() if not name.startswith("object ")}
     if beside:
         output.line("")
         output.rows(("beside them", "entries"), ((name, str(count)) for name, count in beside.items()))
-    _print_rows(run, CONFLICTS, _conflicts(folder), folder / "conflicts.jsonl")
+    _print_rows(run, CONFLICTS, _read_conflicts(folder), folder / "conflicts.jsonl")
     lost = ((name, *item) for name, counts in plan.tables.items() for item in counts.not_carried.items())
     print_left_out(run, lost, folder)
     for note in plan.notes:
@@ -232,7 +232,7 @@ def print_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]],
         not_carried: table, column, and number of rows.
         folder: of the plan.
     """
-    _print_rows(run, REJECTS, _rejects(folder), folder / REJECTS_FOLDER)
+    _print_rows(run, REJECTS, _read_rejects(folder), folder / REJECTS_FOLDER)
     lost = [(table, column, str(rows)) for table, column, rows in not_carried]
     if lost:  # all columns: nothing is dropped silently
         run.output.line("")
@@ -255,7 +255,7 @@ def last_line(plan: "MigrationPlan") -> str:
     return ", ".join(parts)
 
 
-def _counts(plan: "MigrationPlan") -> Iterator[tuple[str, ...]]:
+def _build_count_rows(plan: "MigrationPlan") -> Iterator[tuple[str, ...]]:
     for name, counts in plan.tables.items():
         numbers = (counts.add, counts.modify, counts.equal, counts.conflicts, counts.skipped, counts.rejected)
         lost = sum(counts.not_carried.values())
@@ -265,7 +265,7 @@ def _counts(plan: "MigrationPlan") -> Iterator[tuple[str, ...]]:
             yield (name, str(counts.read), *map(str, numbers), str(lost))
 
 
-def _conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
+def _read_conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
     path = folder / "conflicts.jsonl"
     if not path.exists():
         return
@@ -277,7 +277,7 @@ def _conflicts(folder: Path) -> Iterator[tuple[str, ...]]:
                 yield (conflict["dn"], name, _cut(sides["here"]), _cut(sides["there"]))
 
 
-def _rejects(folder: Path) -> Iterator[tuple[str, ...]]:
+def _read_rejects(folder: Path) -> Iterator[tuple[str, ...]]:
     for path in sorted((folder / REJECTS_FOLDER).glob("*.jsonl")):
         if path.name == APPLIED:
             continue  # what the target refused, which the report tells
@@ -436,8 +436,8 @@ def print_failures(run: CommandRun, report: "MigrationReport", folder: Path) -> 
     """
     output = run.output
     for columns, rows, count, where in (
-        (REFUSED, _refused_rows(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
-        (LOST_OBJECTS, _lost_rows(report), report.lost_count, folder / "report.json"),
+        (REFUSED, _list_refused(report), report.refused_count, folder / "rejects" / "applied.jsonl"),
+        (LOST_OBJECTS, _list_lost(report), report.lost_count, folder / "report.json"),
     ):
         if output.sample(columns, rows) or count > SAMPLE_MAX:
             output.note(f"{count} in all: see {where}")
@@ -455,12 +455,12 @@ def count_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
         yield (name, *map(str, numbers))
 
 
-def _refused_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+def _list_refused(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for refusal in report.refused:
         yield (refusal.dn, ", ".join(refusal.attributes), refusal.reason)
 
 
-def _lost_rows(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
+def _list_lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
     for lost_object in report.lost:
         yield (lost_object.dn, lost_object.reason)
 

@@ -36,7 +36,7 @@ class EngineName(StrEnum):
     SPARK = "spark"
 
 
-def _option(
+def _declare_option(
     name: str, help_text: str, metavar: str | None = None, *more: str, panel: str = _CONNECTION, **limits: Any
 ) -> Any:
     return typer.Option(name, *more, help=help_text, metavar=metavar, rich_help_panel=panel, **limits)
@@ -52,7 +52,7 @@ def output_option(formats: type[StrEnum]) -> Any:
         f"[b]{output_format.value}[/]" for output_format in formats if output_format.value != Format.TABLE
     )
     words = f"[b]table[/] for people (default), {programs} for programs."
-    return Annotated[formats | None, _option("--output", words, None, "-o", panel=_GENERAL)]
+    return Annotated[formats | None, _declare_option("--output", words, None, "-o", panel=_GENERAL)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class GivenOptions:
     output: StrEnum | None = None
     config: Annotated[
         Path | None,
-        _option(
+        _declare_option(
             "--config",
             f"The configuration file, TOML. Default: {shown_default_file()}. MQDSSM_CONFIG.",
             "FILE",
@@ -73,11 +73,11 @@ class GivenOptions:
         ),
     ] = None
     debug: Annotated[
-        bool, _option("--debug", "Print the log, and a traceback for errors.", panel=_GENERAL)
+        bool, _declare_option("--debug", "Print the log, and a traceback for errors.", panel=_GENERAL)
     ] = False
     url: Annotated[
         list[str] | None,
-        _option(
+        _declare_option(
             "--url",
             "Address of the server: ldap://, ldaps:// or ldapi://. Repeatable: the next one is "
             "tried if one does not answer. MQDSSM_URL.",
@@ -86,34 +86,37 @@ class GivenOptions:
     ] = None
     user: Annotated[
         str | None,
-        _option(
+        _declare_option(
             "--user", "The user who logs in: a DN, or user@domain on Active Directory. MQDSSM_USER.", "DN"
         ),
     ] = None
     password_file: Annotated[
         Path | None,
-        _option(
+        _declare_option(
             "--password-file",
             "File that holds the password. Default: a prompt. MQDSSM_PASSWORD_FILE, MQDSSM_PASSWORD.",
             "FILE",
         ),
     ] = None
     tls: Annotated[
-        TlsMode | None, _option("--tls", "Encryption. Default: by the URL, StartTLS for ldap://. MQDSSM_TLS.")
+        TlsMode | None,
+        _declare_option("--tls", "Encryption. Default: by the URL, StartTLS for ldap://. MQDSSM_TLS."),
     ] = None
     authentication: Annotated[
         Authentication | None,
-        _option(
+        _declare_option(
             "--authentication", "Method of the log-in. Default: by the other options. MQDSSM_AUTHENTICATION."
         ),
     ] = None
     keytab: Annotated[
         Path | None,
-        _option("--keytab", "Kerberos keys of the user, in place of a password. MQDSSM_KEYTAB.", "FILE"),
+        _declare_option(
+            "--keytab", "Kerberos keys of the user, in place of a password. MQDSSM_KEYTAB.", "FILE"
+        ),
     ] = None
     kerberos_host: Annotated[
         str | None,
-        _option(
+        _declare_option(
             "--kerberos-host",
             "Name of the server in Kerberos tickets. Default: the host of the URL. MQDSSM_KERBEROS_HOST.",
             "HOST",
@@ -121,7 +124,7 @@ class GivenOptions:
     ] = None
     ca_file: Annotated[
         Path | None,
-        _option(
+        _declare_option(
             "--ca-file",
             "Certificate authorities to trust, PEM. Default: those of the system. MQDSSM_CA_FILE.",
             "FILE",
@@ -129,11 +132,11 @@ class GivenOptions:
     ] = None
     profile: Annotated[
         str | None,
-        _option("--profile", "Kind of server. Default: the server is asked. MQDSSM_PROFILE.", "NAME"),
+        _declare_option("--profile", "Kind of server. Default: the server is asked. MQDSSM_PROFILE.", "NAME"),
     ] = None
     naming_context: Annotated[
         str | None,
-        _option(
+        _declare_option(
             "--naming-context",
             "Base DN of computers, queues and users. Default: the root of the directory. "
             "MQDSSM_NAMING_CONTEXT.",
@@ -142,11 +145,13 @@ class GivenOptions:
     ] = None
     forest: Annotated[
         bool,
-        _option("--forest", "Active Directory: search all domains, through a global catalog. MQDSSM_FOREST."),
+        _declare_option(
+            "--forest", "Active Directory: search all domains, through a global catalog. MQDSSM_FOREST."
+        ),
     ] = False
     catalog: Annotated[
         list[str] | None,
-        _option(
+        _declare_option(
             "--catalog",
             "URL of the global catalog for --forest. Default: port 3268 or 3269 of the server. "
             "MQDSSM_CATALOG.",
@@ -155,19 +160,23 @@ class GivenOptions:
     ] = None
     connection: Annotated[
         str | None,
-        _option("--connection", "Name of a connection in the configuration file. MQDSSM_CONNECTION.", "NAME"),
+        _declare_option(
+            "--connection", "Name of a connection in the configuration file. MQDSSM_CONNECTION.", "NAME"
+        ),
     ] = None
-    read_only: Annotated[bool, _option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = False
+    read_only: Annotated[bool, _declare_option("--read-only", "Refuse every change. MQDSSM_READ_ONLY.")] = (
+        False
+    )
     allow_clear_text: Annotated[
         bool,
-        _option(
+        _declare_option(
             "--allow-clear-text",
             "Allow a password to be sent to another machine without encryption. MQDSSM_ALLOW_CLEAR_TEXT.",
         ),
     ] = False
     allow_replicated: Annotated[
         bool,
-        _option(
+        _declare_option(
             "--allow-replicated",
             "Allow changes in the directory of a replicating server. Its replicas will then "
             "differ. MQDSSM_ALLOW_REPLICATED.",
@@ -175,7 +184,7 @@ class GivenOptions:
     ] = False
     spark_master: Annotated[
         str | None,
-        _option(
+        _declare_option(
             "--spark-master",
             "Spark cluster: spark://HOST:7077, yarn or k8s://https://HOST:PORT. Default: "
             "this machine. MQDSSM_SPARK_MASTER.",
@@ -185,11 +194,13 @@ class GivenOptions:
     ] = None
     spark_conf: Annotated[
         list[str] | None,
-        _option("--spark-conf", "Spark setting. Repeatable. MQDSSM_SPARK_CONF.", "KEY=VALUE", panel=_SPARK),
+        _declare_option(
+            "--spark-conf", "Spark setting. Repeatable. MQDSSM_SPARK_CONF.", "KEY=VALUE", panel=_SPARK
+        ),
     ] = None
     spark_shared: Annotated[
         Path | None,
-        _option(
+        _declare_option(
             "--spark-shared",
             "Folder for temporary files that all machines of the cluster share. MQDSSM_SPARK_SHARED.",
             "DIR",
@@ -198,7 +209,7 @@ class GivenOptions:
     ] = None
     engine: Annotated[
         EngineName,
-        _option(
+        _declare_option(
             "--engine",
             "local: processes of this machine; spark: Spark; auto: Spark if an option or setting "
             "names it (validate: also for millions of objects); else local.",
@@ -207,7 +218,7 @@ class GivenOptions:
     ] = EngineName.AUTO
     workers: Annotated[
         int | None,
-        _option(
+        _declare_option(
             "--workers",
             "Number of processes of the local engine. Default: one for each core.",
             "N",
@@ -249,7 +260,7 @@ def _setting_of(value: Any) -> Any:
     return None if value is False else value
 
 
-def _panel(name: str) -> dict[str, Any]:
+def _select_panel(name: str) -> dict[str, Any]:
     """Return the options of a panel of the help: name -> annotated type."""
     rows: dict[str, Any] = {
         field.name: field.type for field in fields(GivenOptions) if field.name != "output"
@@ -257,13 +268,13 @@ def _panel(name: str) -> dict[str, Any]:
     return {key: kind for key, kind in rows.items() if kind.__metadata__[0].rich_help_panel == name}
 
 
-GENERAL: Final[Mapping[str, Any]] = {"output": output_option(Format), **_panel(_GENERAL)}
+GENERAL: Final[Mapping[str, Any]] = {"output": output_option(Format), **_select_panel(_GENERAL)}
 """Options of every command: name -> annotated type."""
-CONNECTION: Final[Mapping[str, Any]] = _panel(_CONNECTION)
+CONNECTION: Final[Mapping[str, Any]] = _select_panel(_CONNECTION)
 """Options of the commands that connect: name -> annotated type."""
-SPARK: Final[Mapping[str, Any]] = _panel(_SPARK)
+SPARK: Final[Mapping[str, Any]] = _select_panel(_SPARK)
 """Options of the commands that run on Spark: name -> annotated type."""
-ENGINE: Final[Mapping[str, Any]] = _panel(_ENGINE)
+ENGINE: Final[Mapping[str, Any]] = _select_panel(_ENGINE)
 """Options of these commands for the choice of the engine: name -> annotated type."""
 DEFAULTS: Final[Mapping[str, Any]] = {field.name: field.default for field in fields(GivenOptions)}
 _NO_SETTINGS: Final = frozenset({*GENERAL, *ENGINE, "connection"})

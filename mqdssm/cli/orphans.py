@@ -85,7 +85,7 @@ def _tell(run: CommandRun, result: "OrphanResult") -> None:
     if output.is_json:
         for orphan in listing.orphans:
             output.json_line(json.dumps({"what": "orphan", **orphan.record()}, ensure_ascii=False))
-        output.json_line(json.dumps(_summary(result), ensure_ascii=False))
+        output.json_line(json.dumps(_build_summary(result), ensure_ascii=False))
         return
     rows = (
         (
@@ -108,10 +108,10 @@ def _tell(run: CommandRun, result: "OrphanResult") -> None:
         output.note(
             f"the plan is in {result.folder}: 'mqdssm apply {result.folder} --allow-deletes {count}' does it"
         )
-    output.line(_last_line(result))
+    output.line(_summarize_in_line(result))
 
 
-def _last_line(result: "OrphanResult") -> str:
+def _summarize_in_line(result: "OrphanResult") -> str:
     listing = result.listing
     if not listing.orphans:
         return "no orphans"
@@ -123,7 +123,7 @@ def _last_line(result: "OrphanResult") -> str:
     return ", ".join(parts)
 
 
-def _summary(result: "OrphanResult") -> dict[str, Any]:
+def _build_summary(result: "OrphanResult") -> dict[str, Any]:
     listing = result.listing
     return {
         "what": "summary",

@@ -135,7 +135,7 @@ class Output:
                 self.show(layout.rendered(chunk, head=count == 0))
             else:
                 widths = widths or [max(map(len, column)) for column in zip(columns, *chunk, strict=True)]
-                self.raw(_plain_table(columns, chunk, widths, head=count == 0))
+                self.raw(_format_plain_table(columns, chunk, widths, head=count == 0))
             count += len(chunk)
         if layout is not None and layout.left_out:
             self.note(f"no room for {', '.join(layout.left_out)}: name what to show with --attributes")
@@ -190,7 +190,7 @@ class Output:
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         words = "{task.description} {task.completed:,.0f}" if counted else "{task.description}"
-        with self._shown_progress(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()) as progress:
+        with self._show_progress(SpinnerColumn(), TextColumn(words), TimeElapsedColumn()) as progress:
             task = progress.add_task(doing, total=None)
             yield lambda more: progress.advance(task, more)
 
@@ -218,7 +218,7 @@ class Output:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        with self._shown_progress(*columns) as progress:
+        with self._show_progress(*columns) as progress:
             task = progress.add_task(doing, total=None, rate="")
 
             def show(completed: int, total: int | None, doing: str = doing) -> None:
@@ -231,7 +231,7 @@ class Output:
             yield show
 
     @contextlib.contextmanager
-    def _shown_progress(self, *columns: "ProgressColumn") -> "Iterator[Progress]":
+    def _show_progress(self, *columns: "ProgressColumn") -> "Iterator[Progress]":
         from rich.progress import Progress
 
         progress = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
@@ -278,7 +278,7 @@ def plain(text: str, style: str = "") -> "Text":
     return Text(text, style=style)
 
 
-def _plain_table(columns: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> str:
+def _format_plain_table(columns: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> str:
     lines = (
         GAP.join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in ((columns, *rows) if head else rows)

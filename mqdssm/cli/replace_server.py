@@ -57,7 +57,7 @@ def _tell(run: CommandRun, planned: "Replacement", to: Path) -> None:
 
     output = run.output
     if output.is_json:
-        output.document(_document(planned))
+        output.document(_build_document(planned))
         return
     output.line(f"queue manager {planned.guid}")
     rows = ((str(queue.guid), queue.old, queue.new) for queue in planned.queues)
@@ -74,18 +74,18 @@ def _tell(run: CommandRun, planned: "Replacement", to: Path) -> None:
     for note in planned.notes:
         output.note(note)
     output.line("")
-    output.line(_last_line(planned))
+    output.line(_summarize_in_line(planned))
     output.note(f"the steps are in {to / STEPS_NAME}")
     if planned.plan.levels:
         output.note(f"the plan is in {to}; 'mqdssm apply {to}' does it")
 
 
-def _last_line(planned: "Replacement") -> str:
+def _summarize_in_line(planned: "Replacement") -> str:
     counts = {name: count for name, count in planned.plan.operations.items() if not name.endswith(" equal")}
     return ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to do"
 
 
-def _document(planned: "Replacement") -> dict[str, Any]:
+def _build_document(planned: "Replacement") -> dict[str, Any]:
     return {
         "guid": str(planned.guid),
         "queues": [{"guid": str(queue.guid), "old": queue.old, "new": queue.new} for queue in planned.queues],

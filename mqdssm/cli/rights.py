@@ -75,7 +75,9 @@ def rights(
         from mqdssm.diagnostics.accounts import AccountDirectory
         from mqdssm.diagnostics.object_rights import AccessReader, find_object_rights
 
-        access = AccessReader(directory.session).read(CLASSES[kinds[0]], _dn(directory, kinds[0], name or ""))
+        access = AccessReader(directory.session).read(
+            CLASSES[kinds[0]], _find_dn(directory, kinds[0], name or "")
+        )
         accounts = AccountDirectory(directory.session, members_max=members)
         owner = None if access.owner is None else accounts.by_sid(access.owner).title
         _show_object(run, find_object_rights(access, accounts), right, owner=owner)
@@ -90,7 +92,7 @@ def _check_right(kinds: list[RightsType], right: str | None) -> None:
         raise UsageProblem(f"{right!r} is no right: use one of {', '.join(names)}")
 
 
-def _dn(directory: "Directory", kind: RightsType, name: str) -> str:
+def _find_dn(directory: "Directory", kind: RightsType, name: str) -> str:
     command_type = CommandType(kind.value)
     text = name if "=" in name else f"{NAMES[kind]}={name}"
     filters = equal_filters(command_type, assignments_of(command_type, [text]))
@@ -110,12 +112,12 @@ def _show_object(run: CommandRun, answer: "ObjectRights", right: str | None, *, 
                 "dn": access.dn,
                 "owner": owner,
                 "problem": access.problem or None,
-                "accounts": [_record(grant, right) for grant in answer.grants if _concerns(grant, right)],
+                "accounts": [_record(grant, right) for grant in answer.grants if _is_about(grant, right)],
                 "not_expanded": dict(answer.not_expanded),
             }
         )
         return
-    output.rows(ACCOUNTS, _account_rows(answer.grants, right))
+    output.rows(ACCOUNTS, _build_account_rows(answer.grants, right))
     if access.problem:
         output.note(f"warning: {access.problem}: who may use {access.name} is not known")
     for group, reason in answer.not_expanded.items():
@@ -123,13 +125,13 @@ def _show_object(run: CommandRun, answer: "ObjectRights", right: str | None, *, 
     output.note(f"owner of {access.name}: {owner or 'none'}")
 
 
-def _account_rows(grants: "Iterable[Grant]", right: str | None) -> Iterator[tuple[str, ...]]:
+def _build_account_rows(grants: "Iterable[Grant]", right: str | None) -> Iterator[tuple[str, ...]]:
     for grant in grants:
-        for names, reason in _lines(grant, right):
+        for names, reason in _group_by_reason(grant, right):
             yield grant.account.title, grant.account.kind, names, reason
 
 
-def _lines(grant: "Grant", right: str | None) -> Iterator[tuple[str, str]]:
+def _group_by_reason(grant: "Grant", right: str | None) -> Iterator[tuple[str, str]]:
     """Yield rights that have one reason together, then refusals."""
     for sign, reasons in (("", grant.by), ("not ", grant.refused)):
         by_reason: dict[str, list[str]] = {}
@@ -140,7 +142,7 @@ def _lines(grant: "Grant", right: str | None) -> Iterator[tuple[str, str]]:
             yield ", ".join(names), reason
 
 
-def _concerns(grant: "Grant", right: str | None) -> bool:
+def _is_about(grant: "Grant", right: str | None) -> bool:
     return right is None or right in grant.by or right in grant.refused
 
 
@@ -150,11 +152,11 @@ def _record(grant: "Grant", right: str | None) -> dict[str, Any]:
         "sid": grant.account.sid.text,
         "kind": grant.account.kind,
         "dn": grant.account.dn or None,
-        **_rights_record(grant, right),
+        **_build_record(grant, right),
     }
 
 
-def _rights_record(grant: "Grant", right: str | None) -> dict[str, Any]:
+def _build_record(grant: "Grant", right: str | None) -> dict[str, Any]:
     return {
         "rights": {name: reason for name, reason in grant.by.items() if right in {None, name}},
         "refused": {name: reason for name, reason in grant.refused.items() if right in {None, name}},
@@ -184,18 +186,18 @@ def _show_user(
             several = (
                 reader.read_all(ldap_class)
                 if name is None
-                else [reader.read(ldap_class, _dn(directory, kind, name))]
+                else [reader.read(ldap_class, _find_dn(directory, kind, name))]
             )
             for access in several:
                 grant = user_rights.on(access)
-                if any(True for _ in _lines(grant, right)):
+                if any(True for _ in _group_by_reason(grant, right)):
                     yield access, grant
 
     output = run.output
     if output.is_json:
         output.json_array(
             json.dumps(
-                {"object": access.name, "dn": access.dn, **_rights_record(grant, right)}, ensure_ascii=False
+                {"object": access.name, "dn": access.dn, **_build_record(grant, right)}, ensure_ascii=False
             )
             for access, grant in grants()
         )
@@ -205,7 +207,7 @@ def _show_user(
         (
             (access.name, names, reason)
             for access, grant in grants()
-            for names, reason in _lines(grant, right)
+            for names, reason in _group_by_reason(grant, right)
         ),
     )
     groups = ", ".join(sorted(membership.account.name for membership in user_rights.memberships))

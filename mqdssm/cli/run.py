@@ -102,7 +102,7 @@ class CommandRun:
             self._password = self.loaded.stored_password()
             by_ticket = settings.keytab is not None or settings.authentication in {"kerberos", "external"}
             if self._password is None and not by_ticket:
-                self._password = _asked(settings.user)
+                self._password = _ask_password(settings.user)
         return self._password
 
     def spark(self) -> "SparkOptions":
@@ -375,7 +375,7 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _asked(user: str) -> str:
+def _ask_password(user: str) -> str:
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise exits.UsageProblem(
             f"user {user!r} needs a password, and there is no terminal to ask at: name a file with "

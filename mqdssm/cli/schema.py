@@ -51,7 +51,7 @@ def show(
     sorting, N part of the object's name.
     """
     kinds = tuple(CommandType) if kind is None else (kind,)
-    tables = {kind: [_described(row) for row in kind.table.rows] for kind in kinds}
+    tables = {kind: [_describe_row(row) for row in kind.table.rows] for kind in kinds}
     if run.output.is_json:
         run.output.document(
             {
@@ -70,10 +70,10 @@ def show(
         run.output.line(
             f"{command.element_name} ({command.value}), in entries of class {command.table.ldap_class}"
         )
-        run.output.rows(_COLUMNS, (_cells(row) for row in rows))
+        run.output.rows(_COLUMNS, (_build_cells(row) for row in rows))
 
 
-def _described(row: "Row") -> dict[str, Any]:
+def _describe_row(row: "Row") -> dict[str, Any]:
     from mqdssm.tables.row import LETTERS
 
     return {
@@ -83,20 +83,20 @@ def _described(row: "Row") -> dict[str, Any]:
         "value": f"list of {row.kind.value}" if row.multi else row.kind.value,
         "unit": row.unit,
         "computed": None if row.computed is None else row.computed.value,
-        "unset": _default(row) if row.has_default else row.missing.value,
+        "unset": _describe_default(row) if row.has_default else row.missing.value,
         "events": "".join(letter for letter, access in LETTERS.items() if access in row.access),
         "propid": row.propid,
         "sections": list(row.sections),
     }
 
 
-def _default(row: "Row") -> str:
+def _describe_default(row: "Row") -> str:
     from mqdssm.cli.objects.display import text_of
 
     return f"is {text_of(row, row.default) or 'empty'}"
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _build_cells(row: dict[str, Any]) -> tuple[str, ...]:
     ldap = ", ".join(row["ldap"]) + (" of the computer" if row["holder"] == "computer" else "")
     value = row["value"] + (f" ({row['unit']})" if row["unit"] else "")
     propid = "" if row["propid"] is None else str(row["propid"])

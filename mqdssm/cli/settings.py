@@ -103,12 +103,12 @@ class CommandSettings(BaseSettings):
 
     @field_validator("url", "catalog", mode="before")
     @classmethod
-    def _several_urls(cls, value: Any) -> Any:
+    def _split_urls(cls, value: Any) -> Any:
         return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
     @field_validator("spark_conf", mode="before")
     @classmethod
-    def _several_lines(cls, value: Any) -> Any:
+    def _split_lines(cls, value: Any) -> Any:
         return tuple(value.splitlines()) if isinstance(value, str) else value  # values may have blanks
 
     @field_validator("password_file", "ca_file", "log_file", "spark_shared", mode="after")

@@ -59,13 +59,17 @@ def support_bundle(
     target = to or Path(time.strftime("mqdssm-support-%Y%m%dT%H%M%SZ.zip", time.gmtime()))
     if target.exists():
         raise UsageProblem(f"{target} exists: name another file")
-    parts = {"versions.json": versions(), "settings.json": _settings(run), "doctor.json": _doctor(run)}
-    secrets = _secrets(run)
+    parts = {
+        "versions.json": versions(),
+        "settings.json": _collect_settings(run),
+        "doctor.json": _collect_findings(run),
+    }
+    secrets = _collect_secrets(run)
     clean = {"README.txt": _README}
     for name, part in parts.items():
-        clean[name] = json.dumps(_cleaned_data(part, secrets), indent=2, ensure_ascii=False) + "\n"
+        clean[name] = json.dumps(_clean_data(part, secrets), indent=2, ensure_ascii=False) + "\n"
     clean["log.txt"] = cleaned(_log(run), secrets)
-    with _private(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
+    with _open_private(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, text in clean.items():
             bundle.writestr(name, text)
     document = {"file": str(target), "contents": list(clean)}
@@ -73,7 +77,7 @@ def support_bundle(
     run.output.note("passwords were removed; names of servers and objects were not: look before you send it")
 
 
-def _private(target: Path) -> Any:
+def _open_private(target: Path) -> Any:
     """Open a new file that only its owner may read."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     return os.fdopen(descriptor, "wb")
@@ -91,11 +95,11 @@ def versions() -> Mapping[str, Any]:
         "machine": platform.machine(),
         "encoding": sys.getfilesystemencoding(),
         "packages": packages,
-        "java": _java(),
+        "java": _describe_java(),
     }
 
 
-def _java() -> str:
+def _describe_java() -> str:
     from mqdssm.errors import ConfigError
     from mqdssm.spark.gateway import find_java, java_major
 
@@ -106,7 +110,7 @@ def _java() -> str:
         return str(error)
 
 
-def _settings(run: CommandRun) -> Mapping[str, Any]:
+def _collect_settings(run: CommandRun) -> Mapping[str, Any]:
     try:
         loaded = run.loaded
     except UsageProblem as error:
@@ -122,7 +126,7 @@ def _settings(run: CommandRun) -> Mapping[str, Any]:
     }
 
 
-def _doctor(run: CommandRun) -> Mapping[str, Any]:
+def _collect_findings(run: CommandRun) -> Mapping[str, Any]:
     from mqdssm.cli.doctor import examine
     from mqdssm.errors import MqdssmError
 
@@ -148,7 +152,7 @@ def _end_of(file: Path) -> str:
         return opened.read(LOG_BYTES_MAX).decode(errors="replace")
 
 
-def _secrets(run: CommandRun) -> set[str]:
+def _collect_secrets(run: CommandRun) -> set[str]:
     """Return all known passwords."""
     secrets = {os.environ.get("MQDSSM_PASSWORD", "")}
     with contextlib.suppress(UsageProblem):
@@ -169,13 +173,13 @@ def cleaned(text: str, secrets: Iterable[str]) -> str:
         text: of a part of the bundle.
         secrets: passwords that are known.
     """
-    forms = {form for secret in secrets if len(secret) >= SECRET_CHARS_MIN for form in _forms(secret)}
+    forms = {form for secret in secrets if len(secret) >= SECRET_CHARS_MIN for form in _list_forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, REMOVED)
     return redact_strictly(text)
 
 
-def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
+def _clean_data(data: Any, secrets: Iterable[str]) -> Any:
     """Remove secrets from all texts of a JSON value."""
     if isinstance(data, str):
         return cleaned(data, secrets)
@@ -183,15 +187,15 @@ def _cleaned_data(data: Any, secrets: Iterable[str]) -> Any:
         return {
             name: REMOVED
             if isinstance(value, str) and is_secret_setting(name)
-            else _cleaned_data(value, secrets)
+            else _clean_data(value, secrets)
             for name, value in data.items()
         }
     if isinstance(data, list | tuple):
-        return [_cleaned_data(value, secrets) for value in data]
+        return [_clean_data(value, secrets) for value in data]
     return data
 
 
-def _forms(secret: str) -> Iterable[str]:
+def _list_forms(secret: str) -> Iterable[str]:
     """Return the encodings in which a password may occur in a text."""
     from base64 import b64encode
     from urllib.parse import quote, quote_plus

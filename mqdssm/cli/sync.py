@@ -85,7 +85,7 @@ def _tell(run: CommandRun, result: "SyncResult") -> None:
     if output.is_json:
         for difference in result.differences:
             output.json_line(json.dumps(difference_json(difference), ensure_ascii=False))
-        output.json_line(json.dumps(_summary(result), ensure_ascii=False))
+        output.json_line(json.dumps(_build_summary(result), ensure_ascii=False))
         return
     if result.differences:
         output.rows(COLUMNS, difference_rows(islice(result.differences, SHOWN_MAX)))
@@ -98,13 +98,13 @@ def _tell(run: CommandRun, result: "SyncResult") -> None:
         print_failures(run, result.report, result.folder)
     elif result.folder is not None:
         output.note(f"the plan is in {result.folder}; 'mqdssm apply {result.folder}' does it")
-    output.line(_last_line(result))
+    output.line(_summarize_in_line(result))
 
 
-def _last_line(result: "SyncResult") -> str:
+def _summarize_in_line(result: "SyncResult") -> str:
     if result.is_equal:
         return "nothing to do"
-    counts = _counts(result)
+    counts = _count_kinds(result)
     parts = [f"{counts['missing']} missing", f"{counts['different']} different", f"{counts['extra']} extra"]
     words = f"{len(result.differences)} differences ({', '.join(parts)})"
     if result.report is None:
@@ -112,7 +112,7 @@ def _last_line(result: "SyncResult") -> str:
     return f"{words}: {'all removed' if result.report.is_fine else 'not all removed'}"
 
 
-def _counts(result: "SyncResult") -> dict[str, int]:
+def _count_kinds(result: "SyncResult") -> dict[str, int]:
     from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 
     return {
@@ -121,11 +121,11 @@ def _counts(result: "SyncResult") -> dict[str, int]:
     }
 
 
-def _summary(result: "SyncResult") -> dict[str, Any]:
+def _build_summary(result: "SyncResult") -> dict[str, Any]:
     report = result.report
     return {
         "what": "summary",
-        **_counts(result),
+        **_count_kinds(result),
         "refused": result.plan.refused,
         "plan": None if result.folder is None else str(result.folder),
         "report": None if report is None else report.model_dump(mode="json"),

@@ -57,7 +57,7 @@ class TableLayout:
         if self.widths is None:
             records = (zip(names, row, strict=True) for row in shown_rows)
             return rendered_records(records, self.width, first=head)
-        return _table(names, shown_rows, self.widths, head=head)
+        return _build_table(names, shown_rows, self.widths, head=head)
 
 
 def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collection[str] = ()) -> TableLayout:
@@ -78,19 +78,19 @@ def layout_of(columns: Row, rows: Sequence[Row], width: int, optional: Collectio
         removed = removable[len(removable) - count :]
         numbers = [number for number in everything if number not in removed]
         cells = [[row[number] for number in numbers] for row in rows]
-        widths = _widths([columns[number] for number in numbers], cells, width)
+        widths = _fit_widths([columns[number] for number in numbers], cells, width)
         if widths is not None:
             return TableLayout(columns, numbers, width, widths)
     return TableLayout(columns, everything, width, None)
 
 
-def _widths(columns: Row, rows: Sequence[Row], width: int) -> list[int] | None:
+def _fit_widths(columns: Row, rows: Sequence[Row], width: int) -> list[int] | None:
     """Return widths of columns that fit; None if the longest words do not fit."""
     from rich.cells import cell_len
 
     by_column = list(zip(*rows, strict=True)) if rows else [() for _ in columns]
     widths = [
-        max([*map(cell_len, _HEADER_PART.findall(name)), *map(_least_width, cells)])
+        max([*map(cell_len, _HEADER_PART.findall(name)), *map(_measure_least_width, cells)])
         for name, cells in zip(columns, by_column, strict=True)
     ]
     full_widths = [max(map(cell_len, (name, *cells))) for name, cells in zip(columns, by_column, strict=True)]
@@ -105,27 +105,27 @@ def _widths(columns: Row, rows: Sequence[Row], width: int) -> list[int] | None:
     return widths
 
 
-def _least_width(cell: str) -> int:
+def _measure_least_width(cell: str) -> int:
     from rich.cells import cell_len
 
     limits = ((word, WHOLE_COLUMNS_MAX if _WHOLE.search(word) else WORD_COLUMNS_MAX) for word in cell.split())
     return max((min(cell_len(word), limit) for word, limit in limits), default=0)
 
 
-def _table(names: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> "Table":
+def _build_table(names: Row, rows: Iterable[Row], widths: Sequence[int], *, head: bool) -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_header=head, show_edge=False, pad_edge=False)
     for name, width in zip(names, widths, strict=True):
-        table.add_column("\n".join(_folded(name, width)), width=width, overflow="fold")
+        table.add_column("\n".join(_fold_name(name, width)), width=width, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     return table
 
 
-def _folded(name: str, width: int) -> Iterator[str]:
+def _fold_name(name: str, width: int) -> Iterator[str]:
     """Yield the lines of a column's name.
 
     The name is broken before capital letters and at blanks.
@@ -161,5 +161,5 @@ def rendered_records(
         if number or not first:
             table.add_row()
         for name, value in record:
-            table.add_row(Text("\n".join(_folded(name, name_width))), Text(value))
+            table.add_row(Text("\n".join(_fold_name(name, name_width))), Text(value))
     return table

@@ -30,19 +30,19 @@ COUNTS: Final = ("rule", "severity", "findings", "what must hold")
 SHOWN_OF_RULE_MAX: Final = 5
 
 
-def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+def _declare_option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(name, metavar=metavar, help=text, rich_help_panel=PANEL)  # type: ignore[no-any-return]
 
 
 BaselineOption = Annotated[
     Path | None,
-    _option(
+    _declare_option(
         "--baseline", "FILE", "File of known findings. They are counted, and do not change the exit code."
     ),
 ]
 NewBaselineOption = Annotated[
     Path | None,
-    _option(
+    _declare_option(
         "--write-baseline",
         "FILE",
         "Write all findings but suppressed ones to this file, as known findings. "
@@ -51,13 +51,15 @@ NewBaselineOption = Annotated[
 ]
 HistoryOption = Annotated[
     Path | None,
-    _option(
+    _declare_option(
         "--history", "DIR", "Folder of the history: add this run, and report new findings since the last run."
     ),
 ]
 MetricsOption = Annotated[
     Path | None,
-    _option("--metrics", "FILE", "Write metrics of this run to this file, as OpenMetrics for node_exporter."),
+    _declare_option(
+        "--metrics", "FILE", "Write metrics of this run to this file, as OpenMetrics for node_exporter."
+    ),
 ]
 
 
@@ -94,11 +96,11 @@ def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[s
     If there are known or accepted findings, each has its state.
     """
     for judged_finding in outcome.judge.judged(findings):
-        state = {} if outcome.judge.is_idle else _state(judged_finding)
+        state = {} if outcome.judge.is_idle else _describe_state(judged_finding)
         yield json.dumps(asdict(judged_finding.finding) | state, ensure_ascii=False)
 
 
-def _state(judged_finding: "JudgedFinding") -> dict[str, str]:
+def _describe_state(judged_finding: "JudgedFinding") -> dict[str, str]:
     state = {"state": judged_finding.state.value}
     return state | (
         {} if judged_finding.suppression is None else {"reason": judged_finding.suppression.reason}
@@ -222,7 +224,7 @@ def validate(
     """
     from mqdssm.pipeline.validate.nightly.run import NightlyFiles
 
-    chosen = _checked_options(rules, report)
+    chosen = _check_options(rules, report)
     files = NightlyFiles(baseline, new_baseline, history, metrics)
     if list_rules:
         idle = {"DIR": folder, "--mqis": mqis, "--mapping": mapping, "--report": report}
@@ -254,7 +256,7 @@ def validate(
     return ExitCode.FINDINGS if outcome.exceeded else ExitCode.FINE
 
 
-def _checked_options(rules: Path | None, report: Path | None) -> "RuleFile":
+def _check_options(rules: Path | None, report: Path | None) -> "RuleFile":
     """Check options, and return the rules with the changes of the rule file.
 
     Without a file nothing is imported that only rules of users need.
@@ -342,14 +344,14 @@ def _print(run: CommandRun, result: "Validation", outcome: "RunOutcome") -> None
         case FindingsFormat.JSON:
             for line in lines_of(outcome, result.findings):
                 run.output.json_line(line)
-            run.output.json_line(json.dumps(_totals(result.summary)))
+            run.output.json_line(json.dumps(_build_totals(result.summary)))
             for skipped in result.summary.not_judged:
                 say(json.dumps({"rule": skipped.id, "judged": skipped.types, "reason": skipped.reason}))
         case _:
-            _tables(run, result.summary, outcome)
+            _print_tables(run, result.summary, outcome)
 
 
-def _totals(summary: "ValidationSummary") -> dict[str, Any]:
+def _build_totals(summary: "ValidationSummary") -> dict[str, Any]:
     """Return the numbers of findings, rules and objects, and the engine."""
     objects = sum(summary.objects.values())
     return {
@@ -360,7 +362,7 @@ def _totals(summary: "ValidationSummary") -> dict[str, Any]:
     }
 
 
-def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome") -> None:
+def _print_tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome") -> None:
     """Print counts and some of the findings."""
     if summary.count:
         run.output.rows(*count_table(outcome, summary))
@@ -376,7 +378,7 @@ def _tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOutcome"
         run.output.line("no findings")
     for line in not_judged_lines(summary.not_judged):
         run.output.note(line)
-    totals = _totals(summary)
+    totals = _build_totals(summary)
     run.output.note(
         f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
         f"{engine_words(totals['engine'])}"

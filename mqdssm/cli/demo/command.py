@@ -68,17 +68,17 @@ def demo(
     with_spark = _has_spark(is_asked=bool(spark)) if spark is not False else False
     testing_module("openldap_config").require_software()
     stage = DemoStage(run.output)
-    with _folder(keep) as folder, contextlib.ExitStack() as stack:
+    with _open_folder(keep) as folder, contextlib.ExitStack() as stack:
         stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
         server = _start(stage, stack, folder / "directory")
         report = _place_of_report(keep)
-        is_right = _migrated(stage, server, plan, folder, report, with_spark=with_spark)
-    _next(stage, keep)
+        is_right = _migrate_enterprise(stage, server, plan, folder, report, with_spark=with_spark)
+    _suggest_next(stage, keep)
     stage.end(report)
     return ExitCode.FINE if is_right else ExitCode.FINDINGS
 
 
-def _migrated(
+def _migrate_enterprise(
     stage: DemoStage,
     server: "OpenLdapServer",
     plan: "EnterprisePlan",
@@ -145,7 +145,7 @@ def _has_spark(*, is_asked: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _open_folder(keep: Path | None) -> Iterator[Path]:
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="mqdssm-demo-") as name:
             yield Path(name)
@@ -191,7 +191,7 @@ def _connect(stage: DemoStage, stack: contextlib.ExitStack, server: "OpenLdapSer
     return directory
 
 
-def _next(stage: DemoStage, keep: Path | None) -> None:
+def _suggest_next(stage: DemoStage, keep: Path | None) -> None:
     with stage.step("What to try next"):
         if keep is None:
             stage.command(

@@ -43,7 +43,7 @@ class DemoStage:
         yield
         took = time.monotonic() - started
         self.steps[-1]["seconds"] = round(took, 3)
-        self._styled(f"   {took:.2f} s\n", "dim")
+        self._print_styled(f"   {took:.2f} s\n", "dim")
 
     def call(self, code: str) -> None:
         """Print the Python call that follows."""
@@ -58,7 +58,7 @@ class DemoStage:
     def command(self, line: str) -> None:
         """Print the equivalent command line."""
         self.steps[-1]["calls"].append(f"$ {line}")
-        self._styled(f"   $ {line}", "magenta")
+        self._print_styled(f"   $ {line}", "magenta")
 
     def result(self, text: str) -> None:
         """Print the result of a step."""
@@ -81,7 +81,7 @@ class DemoStage:
 
     def text(self, text: str) -> None:
         """Print a text outside the steps."""
-        self._styled(text, "")
+        self._print_styled(text, "")
 
     def end(self, report: Path | None) -> None:
         """Print the JSON document, or the total time and the place of the report."""
@@ -90,11 +90,11 @@ class DemoStage:
             where = {} if report is None else {"report": str(report)}
             self._output.document({"seconds": round(took, 3), **where, "steps": self.steps})
             return
-        self._styled(f"All of it took {took:.0f} s.", "bold")
+        self._print_styled(f"All of it took {took:.0f} s.", "bold")
         if report is not None:
             self._output.line(f"The report lies in {report}")
 
-    def _styled(self, text: str, style: str) -> None:
+    def _print_styled(self, text: str, style: str) -> None:
         if not self._output.is_json:
             from rich.text import Text
 

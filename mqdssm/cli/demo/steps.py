@@ -119,7 +119,7 @@ def account(
         True if all defects are accounted for, nothing else is wrong and nothing was lost.
     """
     with stage.step("Compare what was found with what was planted"):
-        outcome = _accounts(migrated, validation, folder / PLAN, tables)
+        outcome = _trace_defects(migrated, validation, folder / PLAN, tables)
         fates = (
             ("rejected, with a reason", outcome.rejected),
             ("migrated, and found by the validation", outcome.reported),
@@ -139,7 +139,9 @@ def account(
     return outcome.is_settled and report is not None and not (report.stopped or report.lost_count)
 
 
-def _accounts(migrated: "Migrated", validation: "Validation", plan: Path, tables: Path) -> "PlantedOutcomes":
+def _trace_defects(
+    migrated: "Migrated", validation: "Validation", plan: Path, tables: Path
+) -> "PlantedOutcomes":
     from mqdssm.model.dn import normalize
     from mqdssm.pipeline.migrate.report import read_left_out, read_places, read_rejects
     from mqdssm.samples.faults import Truth, read_truth
@@ -233,7 +235,7 @@ def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validat
         with stage.step("Validate the export, and write a report"):
             stage.command(f"mqdssm validate {folder.name} --report {report.name}")
             result = stack.enter_context(validation(folder, engine=EngineName.LOCAL))
-            stage.table(("rule", "object", "what is wrong"), _samples(result))
+            stage.table(("rule", "object", "what is wrong"), _select_samples(result))
             summary = result.summary
             bad = sum(1 for rule in summary.rules if rule.count)
             stage.result(f"{summary.count} findings of {bad} rules; {len(summary.rules)} rules were applied")
@@ -262,7 +264,7 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, r
         stage.command(f"mqdssm export --type all --to {again.name} --engine spark")
         with spark_session("mqdssm demo", brief=True, conf=RETRIES):  # one for both
             write(server.url, OBJECTS, again, engine=EngineName.SPARK, **login_of(server))
-            mine, other_digests = (_digests(Manifest.load(path)) for path in (folder, again))
+            mine, other_digests = (_list_digests(Manifest.load(path)) for path in (folder, again))
             stage.command(f"mqdssm validate {again.name} --engine spark")
             with validation(again, engine=EngineName.SPARK) as other:
                 has_same_findings = list(result.findings) == list(other.findings)
@@ -273,24 +275,24 @@ def is_same_on_spark(stage: DemoStage, server: "OpenLdapServer", folder: Path, r
     return is_same
 
 
-def _digests(manifest: "Manifest") -> dict[str, str]:
+def _list_digests(manifest: "Manifest") -> dict[str, str]:
     """Return the digest of each file of an export."""
     return {file.path: file.sha256 for exported in manifest.types.values() for file in exported.files}
 
 
-def _samples(result: "Validation") -> "Iterator[tuple[str, str, str]]":
+def _select_samples(result: "Validation") -> "Iterator[tuple[str, str, str]]":
     """Yield the first finding of a few rules from all over the list."""
     bad = [rule for rule in result.summary.rules if rule.count]
     for rule in bad[:: max(1, len(bad) // SHOWN_OF_RULES)][:SHOWN_OF_RULES]:
         sample = rule.samples[0]
         yield (
             sample.rule,
-            sample.guid or sample.type if sample.dn is None else _short_path(sample.dn),
+            sample.guid or sample.type if sample.dn is None else _shorten_dn(sample.dn),
             sample.message,
         )
 
 
-def _short_path(dn: str) -> str:
+def _shorten_dn(dn: str) -> str:
     """Return the names of an object and its parents, without containers."""
     from mqdssm.model.dn import DN
 
@@ -316,7 +318,7 @@ def search(stage: DemoStage, directory: "Directory") -> None:
         queues = list(
             directory.search(mqdssm.Queue, filters, sort=[mqdssm.SortKey("Pathname")], attributes=names)
         )
-        stage.table(names, _cells(CommandType.QUEUE, queues[:SHOWN_ROWS], names))
+        stage.table(names, _format_objects(CommandType.QUEUE, queues[:SHOWN_ROWS], names))
         stage.result(f"{len(queues)} queues are transactional and may hold more than 1,000,000 KB")
         stage.command('mqdssm list queue --filter "Transactional==true" --filter "Quota>1000000"')
 
@@ -363,7 +365,7 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
             stage.result(f"{type(error).__name__}, result {error.result.value}: {error}")
 
 
-def _cells(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
+def _format_objects(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
     rows = kind.table.rows_for(names)
     items: list[DirectoryObject] = objects
     return [display.cells(obj, rows) for obj in items]

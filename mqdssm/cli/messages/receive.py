@@ -75,43 +75,43 @@ def receive(
 
 def _print(run: CommandRun, message: "Message") -> None:
     if run.output.is_json:
-        run.output.json_line(json.dumps(_document(message), ensure_ascii=False))
+        run.output.json_line(json.dumps(_build_document(message), ensure_ascii=False))
     else:
-        run.output.line(_text(message))
+        run.output.line(_format_message(message))
     sys.stdout.flush()
 
 
-def _document(message: "Message") -> dict[str, Any]:
+def _build_document(message: "Message") -> dict[str, Any]:
     from mqdssm.model.transport import NO_MESSAGE
 
     return {
         "id": str(message.identifier),
         "source": str(message.identifier.source),
-        "class": _class_name(message.message_class),
+        "class": _name_class(message.message_class),
         "label": message.label,
         "priority": message.priority,
-        "sent": _time(message),
+        "sent": _format_time(message),
         "body": base64.b64encode(message.body).decode("ascii"),
         "body_type": message.body_type,
         "correlation": None if message.correlation == NO_MESSAGE else str(message.correlation),
     }
 
 
-def _text(message: "Message") -> str:
+def _format_message(message: "Message") -> str:
     """Return a message as one line for people."""
     text = message.body[:SHOWN_CHARS_MAX].decode("utf-8", "replace")
     octets = f"{len(message.body)} bytes"
-    return f"{_time(message)}  {message.identifier}  {message.label!r}  {octets}  {text}"
+    return f"{_format_time(message)}  {message.identifier}  {message.label!r}  {octets}  {text}"
 
 
-def _class_name(message_class: int) -> str:
+def _name_class(message_class: int) -> str:
     from mqdssm.model.transport import MessageClass
 
     names = {int(kind): kind.name for kind in MessageClass}
     return names.get(message_class, f"{message_class:#06x}")
 
 
-def _time(message: "Message") -> str:
+def _format_time(message: "Message") -> str:
     return datetime.fromtimestamp(message.sent_at, UTC).isoformat()
 
 

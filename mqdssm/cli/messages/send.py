@@ -113,7 +113,7 @@ def send(
         raise exits.UsageProblem("--state is for recoverable messages: give --recoverable, too")
     address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
     folder = (state or default_folder("send")) if recoverable else None
-    manager = QueueManager(folder, listen=address, port=port, settings=_settings(wait))
+    manager = QueueManager(folder, listen=address, port=port, settings=_build_settings(wait))
     with lock_folder(folder, wait), manager:
         sent = manager.send(
             format_name,
@@ -186,7 +186,7 @@ def _read(body: Path) -> bytes:
     return content
 
 
-def _settings(wait_s: float) -> "TcpSettings":
+def _build_settings(wait_s: float) -> "TcpSettings":
     """Return settings for one message.
 
     The acknowledgement comes at once, and attempts follow soon.

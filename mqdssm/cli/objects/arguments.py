@@ -63,7 +63,7 @@ def attribute_names(kind: CommandType) -> tuple[str, ...]:
 # -- parameters -------------------------------------------------------------------------------------
 
 
-def _type_in(ctx: typer.Context) -> CommandType | None:
+def _find_type(ctx: typer.Context) -> CommandType | None:
     # behind an option whose value is being completed, what stands before it is not assigned yet
     for value in (ctx.params.get("kind"), *ctx.args):
         if value in list(CommandType):
@@ -72,7 +72,7 @@ def _type_in(ctx: typer.Context) -> CommandType | None:
 
 
 def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
-    kind = _type_in(ctx)
+    kind = _find_type(ctx)
     names = attribute_names(kind) if kind is not None else ()
     return [f"{name}{end}" for name in names if name.lower().startswith(incomplete.lower())]
 
@@ -80,13 +80,13 @@ def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
 def complete_assignment(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return completions of ``Attribute=Value``."""
     name, equals, value = incomplete.partition("=")
-    kind = _type_in(ctx)
+    kind = _find_type(ctx)
     if not equals or kind is None:
         return _complete_names(ctx, incomplete, "=")
     row = kind.table.by_adm.get(name)
     return [
         f"{name}={known_value}"
-        for known_value in _known_values(row)
+        for known_value in _list_known_values(row)
         if known_value.lower().startswith(value.lower())
     ]
 
@@ -105,7 +105,7 @@ def complete_list(ctx: typer.Context, incomplete: str) -> list[str]:
     return [f"{before}{comma}{minus}{name}" for name in _complete_names(ctx, last.removeprefix("-"), "")]
 
 
-def _known_values(row: "Row | None") -> Sequence[str]:
+def _list_known_values(row: "Row | None") -> Sequence[str]:
     from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
     from mqdssm.model.fieldtypes import spec_name
     from mqdssm.tables.syntax import Kind
@@ -225,17 +225,17 @@ def item_of(row: "Row", text: str) -> Any:
     from mqdssm.tables.syntax import Kind
 
     if row.kind is Kind.BYTES:
-        return _descriptor(text) if row.adm == "Security" else _bytes(text)
+        return _parse_descriptor(text) if row.adm == "Security" else _read_bytes(text)
     if row.kind is Kind.TIME:
-        return _time(row.adm, text)
+        return _parse_time(row.adm, text)
     return text
 
 
-def _bytes(text: str) -> bytes | str:
-    return _file(text[1:]) if text.startswith("@") else text
+def _read_bytes(text: str) -> bytes | str:
+    return _read_file(text[1:]) if text.startswith("@") else text
 
 
-def _file(name: str) -> bytes:
+def _read_file(name: str) -> bytes:
     with Path(name).expanduser().open("rb") as file:
         data = file.read(FILE_BYTES_MAX + 1)
     if len(data) > FILE_BYTES_MAX:
@@ -243,7 +243,7 @@ def _file(name: str) -> bytes:
     return data
 
 
-def _descriptor(text: str) -> bytes:
+def _parse_descriptor(text: str) -> bytes:
     """Parse a security descriptor: SDDL, base64 of its bytes, or a file of either."""
     from base64 import b64decode
 
@@ -251,7 +251,7 @@ def _descriptor(text: str) -> bytes:
 
     data: bytes | None = None
     if text.startswith("@"):
-        data = _file(text[1:])
+        data = _read_file(text[1:])
         if _SDDL.match(data[:16].decode("ascii", errors="replace")):
             text, data = data.decode("ascii", errors="replace").strip(), None
     try:
@@ -262,7 +262,7 @@ def _descriptor(text: str) -> bytes:
         raise UsageProblem(f"Security is neither SDDL nor a security descriptor: {words_of(error)}") from None
 
 
-def _time(name: str, text: str) -> Any:
+def _parse_time(name: str, text: str) -> Any:
     """Parse a time: seconds since 1970, or ISO 8601, in UTC if it has no zone."""
     if re.fullmatch(r"-?\d+", text):
         return text

@@ -42,14 +42,14 @@ def create(
     wanted_guid = obj.identifier
     with control_client(server) if server is not None else run.connect() as directory:
         new_guid = directory.create(obj)
-    warning = "" if wanted_guid in {None, new_guid} else _guid_warning(obj, wanted_guid)
+    warning = "" if wanted_guid in {None, new_guid} else _describe_guid_difference(obj, wanted_guid)
     identifier = str(new_guid)
     if warning:
         say(f"warning: {warning}")
     run.output.answer({"Identifier": identifier}, f"created {kind.value} {identifier}")
 
 
-def _guid_warning(obj: "DirectoryObject", wanted_guid: "UUID | None") -> str:
+def _describe_guid_difference(obj: "DirectoryObject", wanted_guid: "UUID | None") -> str:
     """Return a warning if the given GUID did not become the Identifier.
 
     Returns an empty text if no warning is needed (decision M37).

@@ -72,15 +72,15 @@ def text_of(row: "Row", value: Any) -> str:
     if value is None:
         return ""
     if row.multi:
-        return ", ".join(_item(row, item) for item in value)
-    return _item(row, value)
+        return ", ".join(_format_item(row, item) for item in value)
+    return _format_item(row, value)
 
 
-def _item(row: "Row", value: Any) -> str:
+def _format_item(row: "Row", value: Any) -> str:
     from mqdssm.tables.syntax import Kind
 
     if isinstance(value, bytes):
-        return _bytes(row.adm, value)
+        return _format_bytes(row.adm, value)
     if row.kind is Kind.TIME:
         return time_of(value)
     if isinstance(value, bool):
@@ -100,25 +100,25 @@ def time_of(seconds: int) -> str:
         return str(seconds)
 
 
-def _bytes(adm: str, value: bytes) -> str:
+def _format_bytes(adm: str, value: bytes) -> str:
     if not value:
         return ""
     try:
         match adm:
             case "Security":
-                return _sddl(value)
+                return _format_descriptor(value)
             case "PublicEncryptionKeyList":
-                return _keys(value)
+                return _describe_keys(value)
             case "PublicSigningKeyList" | "Certificates":
-                return _certificates(value)
+                return _describe_certificates(value)
             case "CertificateDigestList":
                 return value.hex()
     except DecodeError as error:
         return f"{len(value)} bytes, damaged: {error}"
-    return _raw(value)
+    return _encode_base64(value)
 
 
-def _raw(value: bytes) -> str:
+def _encode_base64(value: bytes) -> str:
     from base64 import b64encode
 
     if len(value) > SHOWN_BYTES_MAX:
@@ -126,21 +126,21 @@ def _raw(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-def _sddl(value: bytes) -> str:
+def _format_descriptor(value: bytes) -> str:
     from mqdssm.wire.dtyp import SecurityDescriptor
     from mqdssm.wire.sddl import RightsStyle
 
     return SecurityDescriptor.from_bytes(value).to_sddl(rights=RightsStyle.HEX)  # MSMQ's own masks
 
 
-def _keys(value: bytes) -> str:
+def _describe_keys(value: bytes) -> str:
     from mqdssm.wire.keys import PublicKeys
 
     keys = PublicKeys.from_bytes(value).keys
     return "; ".join(f"{key.provider_name}, {len(key.blob)} bytes" for key in keys) or "no keys"
 
 
-def _certificates(value: bytes) -> str:
+def _describe_certificates(value: bytes) -> str:
     from mqdssm.wire.certificates import UserSignCerts
 
     certificates = UserSignCerts.from_bytes(value).certificates

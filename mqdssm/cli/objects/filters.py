@@ -85,14 +85,14 @@ class _Parser:
     depth: int = 0
 
     def parse(self) -> "Condition[Any]":
-        condition = self._disjunction()
+        condition = self._parse_disjunction()
         if rest := self.text[self.place :].lstrip():
             self.place = len(self.text) - len(rest)
             closed = "a parenthesis is closed that was not opened"
-            raise self._problem(closed if rest.startswith(")") else "&& or || is expected")
+            raise self._make_problem(closed if rest.startswith(")") else "&& or || is expected")
         return condition
 
-    def _problem(self, words: str, hint: str = "") -> UsageProblem:
+    def _make_problem(self, words: str, hint: str = "") -> UsageProblem:
         return UsageProblem(
             f"{self.text!r} is no filter, as Label==Orders with one of == != < <= > >=: "
             f"at character {self.place + 1} {words}{hint}"
@@ -106,37 +106,37 @@ class _Parser:
         self.place += blanks + len(sign)
         return True
 
-    def _disjunction(self) -> "Condition[Any]":
-        condition = self._conjunction()
+    def _parse_disjunction(self) -> "Condition[Any]":
+        condition = self._parse_conjunction()
         while self._has("||"):
-            condition = condition | self._conjunction()
+            condition = condition | self._parse_conjunction()
         return condition
 
-    def _conjunction(self) -> "Condition[Any]":
-        condition = self._term()
+    def _parse_conjunction(self) -> "Condition[Any]":
+        condition = self._parse_term()
         while self._has("&&"):
-            condition = condition & self._term()
+            condition = condition & self._parse_term()
         return condition
 
-    def _term(self) -> "Condition[Any]":
+    def _parse_term(self) -> "Condition[Any]":
         negations = 0
         while self._has("!"):
             negations += 1
         if not self._has("("):
-            condition = self._comparison()
+            condition = self._parse_comparison()
         else:
             opened = self.place
             self.depth += 1
             if self.depth > DEPTH_MAX:
-                raise self._problem(f"more than {DEPTH_MAX} parentheses are open")
-            condition = self._disjunction()
+                raise self._make_problem(f"more than {DEPTH_MAX} parentheses are open")
+            condition = self._parse_disjunction()
             if not self._has(")"):
                 self.place = opened - 1
-                raise self._problem("a parenthesis is opened that is not closed")
+                raise self._make_problem("a parenthesis is opened that is not closed")
             self.depth -= 1
         return ~condition if negations % 2 else condition
 
-    def _comparison(self) -> "Condition[Any]":
+    def _parse_comparison(self) -> "Condition[Any]":
         start = self.place
         name = _NAME.match(self.text, start)
         operator = _OPERATOR.match(self.text, name.end() if name else start)
@@ -145,11 +145,11 @@ class _Parser:
             words = "an operator is expected" if name else "an attribute is expected"
             wrong = name is not None and re.match(r" *=(?!=)", self.text[self.place :])
             hint = f": did you mean {_with_two_signs(self.text, self.place)!r}?" if wrong else ""
-            raise self._problem(words, hint)
+            raise self._make_problem(words, hint)
         self.place = operator.end()
         sign = operator["spaced"] or operator["tight"]
         try:
-            return self._compare(name["name"], sign, self._value())
+            return self._compare(name["name"], sign, self._parse_value())
         except UsageProblem:
             raise
         except (ValueError, DirectoryError) as error:
@@ -159,7 +159,7 @@ class _Parser:
                 f"filter {self.text!r}, at character {name.start('name') + 1}: {words_of(error)}"
             ) from None
 
-    def _value(self) -> list[str | None]:
+    def _parse_value(self) -> list[str | None]:
         """Return the parts of a value: texts, and `_ANYTHING` for each asterisk."""
         parts: list[str | None] = []
         depth = 0
@@ -167,14 +167,18 @@ class _Parser:
             begins = not parts or parts[-1] is _ANYTHING
             quoted = _QUOTED.match(self.text, self.place) if begins else None
             if begins and quoted is None and re.match(r" *[\"']", self.text[self.place :]):
-                raise self._problem("quotes are opened that are not closed: put the value in other quotes")
+                raise self._make_problem(
+                    "quotes are opened that are not closed: put the value in other quotes"
+                )
             if quoted is not None:
                 parts.append(quoted["text"].replace(quoted["quote"] * 2, quoted["quote"]))
                 self.place = quoted.end()
                 if self.text.startswith("*", self.place):
                     continue
                 if not re.match(r"\s*(?:\|\||&&|\)|$)", self.text[self.place :]):
-                    raise self._problem("an asterisk, an operator or the end is expected behind the quotes")
+                    raise self._make_problem(
+                        "an asterisk, an operator or the end is expected behind the quotes"
+                    )
                 return parts
             character = self.text[self.place]
             if character == "*":

@@ -139,7 +139,7 @@ def listing(
             below=find_place(directory),
             limit=limit,
         )
-        objects = _counted(results, advance)
+        objects = _count_each(results, advance)
         if run.output.is_json:
             run.output.json_array(display.json_of(obj) for obj in objects)
             return
@@ -180,7 +180,7 @@ def _place_finder(
     return find_place
 
 
-def _counted(
+def _count_each(
     objects: "Iterable[DirectoryObject]", advance: Callable[[int], None]
 ) -> "Iterator[DirectoryObject]":
     for obj in objects:

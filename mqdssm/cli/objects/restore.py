@@ -52,7 +52,7 @@ def restore(
         raise UsageProblem(f"{kind.value} objects cannot be restored: queue and queue-manager can")
     if recursive and kind is not CommandType.QUEUE_MANAGER:
         raise UsageProblem("--recursive is for a queue-manager")
-    guid = None if identifier is None else _guid(identifier)
+    guid = None if identifier is None else _parse_guid(identifier)
     from mqdssm.events.deleted_objects import find_deleted
 
     with run.connect() as directory:
@@ -68,7 +68,7 @@ def restore(
     return ExitCode.FINDINGS if any(result["lost"] for result in results) else None
 
 
-def _guid(text: str) -> UUID:
+def _parse_guid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:

@@ -55,7 +55,7 @@ def take_over(
     """
     with control_client(server) as client:
         snapshot = client.status()
-        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
         _require(not partition.is_ours, f"{own} owns the partition of {partition.label} already")
         lack = "" if incomplete else _lack_of(partition)
@@ -90,7 +90,7 @@ def name_authority(
     """
     with control_client(server) as client:
         snapshot = client.status()
-        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
         _require(machine.casefold() != own.casefold(), f"{own} itself is named: use take-over")
         step = f"{own} accepts {machine} as the owner of {partition.label}"
@@ -116,7 +116,7 @@ def resynchronize(
     """Begin a full synchronization of a replica from the owner of its partition."""
     with control_client(server) as client:
         snapshot = client.status()
-        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
         _require(
             not partition.is_ours, f"{own} owns the partition of {partition.label}: nobody has it better"
@@ -149,13 +149,13 @@ def hand_over(
         snapshot = client.status()
         own = snapshot.machine_name
         site = "" if enterprise else snapshot.site_name
-        partition = _partition(snapshot, site, is_enterprise=enterprise)
+        partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         _require(
             partition.is_ours, f"{own} does not own {partition.label}: ask {partition.owner or 'its owner'}"
         )
         former_role = Role.PSC if enterprise else Role.BSC
         _require(
-            machine.casefold() in _machines(snapshot, former_role, "" if enterprise else site),
+            machine.casefold() in _list_machines(snapshot, former_role, "" if enterprise else site),
             f"{machine} is no {'PSC' if enterprise else f'BSC of {site}'} that {own} knows",
         )
         if dry_run:
@@ -171,7 +171,7 @@ def demote(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun
     with control_client(server) as client:
         snapshot = client.status()
         _require(
-            machine.casefold() in _machines(snapshot, Role.BSC, snapshot.site_name),
+            machine.casefold() in _list_machines(snapshot, Role.BSC, snapshot.site_name),
             f"{machine} is no BSC of {snapshot.site_name}, the site of {snapshot.machine_name}",
         )
         step = f"{machine} is no directory server any more, and receives no further changes"
@@ -350,7 +350,7 @@ def _lack_of(partition: "PartitionSnapshot") -> str:
     return ""
 
 
-def _partition(snapshot: "ServerSnapshot", site: str, *, is_enterprise: bool) -> "PartitionSnapshot":
+def _find_partition(snapshot: "ServerSnapshot", site: str, *, is_enterprise: bool) -> "PartitionSnapshot":
     """Return the partition that the options name.
 
     Raises:
@@ -368,7 +368,7 @@ def _partition(snapshot: "ServerSnapshot", site: str, *, is_enterprise: bool) ->
     )
 
 
-def _machines(snapshot: "ServerSnapshot", role: "Role", site_name: str) -> set[str]:
+def _list_machines(snapshot: "ServerSnapshot", role: "Role", site_name: str) -> set[str]:
     """Return the machines with a role, of a site or of all sites."""
     return {
         server.machine_name.casefold()

@@ -122,7 +122,7 @@ def watch(
     this one ended, and prints the changes made in between. JSON output has one document in each line.
     """
     elements = [kind.element for kind in (kinds or CommandType)]
-    ignored = _ignored(ignore or (), elements)
+    ignored = _check_ignored(ignore or (), elements)
     _check(run, state, snapshot=snapshot, once=once, command=command, heartbeat=heartbeat)
     with ending() as end:
         runner = None if command is None else CommandRunner(command, end, tries=tries, limit_s=time_limit)
@@ -215,7 +215,7 @@ def _check(
         raise UsageProblem("the standard output is closed: nobody would be told")
 
 
-def _ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
+def _check_ignored(names: Sequence[str], kinds: Sequence[Any]) -> tuple[str, ...]:
     """Return the attributes whose changes are not reported.
 
     Raises:

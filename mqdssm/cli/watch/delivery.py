@@ -121,7 +121,7 @@ class CommandRunner:
 
         pauses = Pauses()
         for failures in range(1, self._tries + 1):
-            why = self._failure(line)
+            why = self._run_once(line)
             if why is None:
                 return True
             if self._end.is_asked:
@@ -133,7 +133,7 @@ class CommandRunner:
                     return False
         raise MqdssmError(f"{why}, {self._tries} times; the change is told again at the next start: {line}")
 
-    def _failure(self, line: str) -> str | None:
+    def _run_once(self, line: str) -> str | None:
         """Run the command once; return the reason of a failure, None for success."""
         try:
             process = subprocess.Popen(  # the user's own command  # noqa: S603

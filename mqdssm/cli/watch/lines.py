@@ -20,11 +20,11 @@ _NOTHING: Final = "(none)"
 def status_json(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
     """Return a JSON line on the status of the watch."""
     name, time = stamp
-    document = {"id": name, "time": _time_text(time), "event": event, **more}
+    document = {"id": name, "time": _format_time(time), "event": event, **more}
     return printable_json(json.dumps(document, ensure_ascii=False))
 
 
-def _time_text(time: "datetime") -> str:
+def _format_time(time: "datetime") -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -35,49 +35,52 @@ def json_of(change: "ObjectChange") -> str:
     """
     document = {
         "id": change.id,
-        "time": None if change.time is None else _time_text(change.time),
+        "time": None if change.time is None else _format_time(change.time),
         "event": change.event.value,
         "type": change.type,
         "dn": change.dn,
         "guid": None if change.guid is None else str(change.guid),
         "changes": {
-            name: _sides(change, name, attribute_change) for name, attribute_change in change.changes.items()
+            name: _convert_sides(change, name, attribute_change)
+            for name, attribute_change in change.changes.items()
         },
     }
     return printable_json(json.dumps(document, ensure_ascii=False))
 
 
-def _sides(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> dict[str, Any]:
+def _convert_sides(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> dict[str, Any]:
     from mqdssm.model.watching import UNKNOWN
 
     sides = {"old": attribute_change.old, "new": attribute_change.new}
-    return {side: _plain(change, name, value) for side, value in sides.items() if value is not UNKNOWN}
+    return {
+        side: _convert_value(change, name, value) for side, value in sides.items() if value is not UNKNOWN
+    }
 
 
-def _plain(change: "ObjectChange", name: str, value: Any) -> Any:
+def _convert_value(change: "ObjectChange", name: str, value: Any) -> Any:
     """Return a value in the JSON form of its element."""
     if value is None:
         return None
     if name in change.element.adm_names():
         field = change.element.field_name(name)
         return json.loads(change.element.from_directory({field: value}).to_json(memory=False))[name]
-    return _ldap_plain(value)
+    return _convert_ldap_value(value)
 
 
-def _ldap_plain(value: Any) -> Any:
+def _convert_ldap_value(value: Any) -> Any:
     from base64 import b64encode
 
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, tuple | list):
-        return [_ldap_plain(item) for item in value]
+        return [_convert_ldap_value(item) for item in value]
     return value
 
 
 def text_of(change: "ObjectChange") -> str:
     """Format a change as one line for people."""
     texts = [
-        f"{name}: {_arrow(change, name, attribute_change)}"
+        f"{name}: {_format_change(change, name, attribute_change)}"
         for name, attribute_change in change.changes.items()
     ]
     return "  ".join(
@@ -85,7 +88,7 @@ def text_of(change: "ObjectChange") -> str:
     )
 
 
-def _arrow(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> str:
+def _format_change(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> str:
     from mqdssm.model.watching import ChangeEvent
 
     if change.event is ChangeEvent.CREATED:
@@ -104,10 +107,10 @@ def _text_of(change: "ObjectChange", name: str, value: Any) -> str:
     if value is None or value in ("", b"", ()):
         return _NOTHING
     row = table_of(change.element).by_adm.get(name)
-    text = display.text_of(row, value) if row is not None else _ldap_text(value)
+    text = display.text_of(row, value) if row is not None else _format_ldap_value(value)
     return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
 
 
-def _ldap_text(value: Any) -> str:
-    plain = _ldap_plain(value)
+def _format_ldap_value(value: Any) -> str:
+    plain = _convert_ldap_value(value)
     return ", ".join(map(str, plain)) if isinstance(plain, list) else str(plain)
