@@ -19,7 +19,7 @@ from mqdssm.model.hresults import Hresult, is_failure, name_of
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
 from mqdssm.model.socket_addresses import parse_socket_address
-from mqdssm.server.config import ServerConfig, encoded_keys
+from mqdssm.server.config import ServerConfig, encode_keys
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey
 from mqdssm.server.current_roles import pec_name_of, role_of_running
 from mqdssm.server.first_objects import machine_of, site_of
@@ -87,7 +87,7 @@ class Admission:
         except DecodeError as error:
             raise ValueError(f"the public keys of {request.machine_name}: {error}") from error
         self._check_role(request.role, request.site)
-        new_site = self._site_id(request) if request.role is Role.PSC else None
+        new_site = self._look_up_site_id(request) if request.role is Role.PSC else None
         self._check_name(request.machine_name, signing_key, site_id=new_site)
         machine_id = Guid.of(request.machine_id)
         self._check_identifier(machine_id, request.machine_name, signing_key)
@@ -117,7 +117,7 @@ class Admission:
                 f"{own.machine_name} is the {current} of {own.site}: the PSC of {site} adds its BSCs"
             )
 
-    def _site_id(self, request: AdmissionRequest) -> Guid:
+    def _look_up_site_id(self, request: AdmissionRequest) -> Guid:
         """Return the identifier of the site of a new PSC.
 
         An existing site keeps its own.
@@ -216,7 +216,7 @@ class Admission:
             machine_name=own.machine_name,
             machine_id=own.machine_id,
             role=Role.PEC if is_pec else Role.PSC,
-            public_keys=encoded_keys(self._keys),
+            public_keys=encode_keys(self._keys),
         )
         pec = None if is_pec else self._key_of_pec(pec_name)
         listening = parse_socket_address(self._config.transport.listen, port_min=0)

@@ -44,7 +44,7 @@ def check_back_up(folder: DirectoryServerFolder, file: Path) -> ServerConfig:
     Raises:
         ConfigError: as of `back_up`, unless slapcat or the disk fails.
     """
-    config = _config_to_back_up(folder)
+    config = _read_config(folder)
     check_dump(folder)
     with convert_folder_errors(f"the backup {file} cannot be written"):
         if file.exists():
@@ -67,10 +67,10 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         ConfigError: the server has a directory of its own, the folder or the directory cannot be read, or
             the file exists or cannot be written.
     """
-    config = _config_to_back_up(folder)
+    config = _read_config(folder)
     with (
         convert_folder_errors(f"the backup {file} cannot be written"),
-        _new_file(file) as archive_file,
+        _open_new_file(file) as archive_file,
         tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary,
     ):
         ldif = Path(temporary) / DIRECTORY
@@ -81,7 +81,7 @@ def back_up(folder: DirectoryServerFolder, file: Path) -> None:
         _write_archive(archive_file, config, sources)
 
 
-def _config_to_back_up(folder: DirectoryServerFolder) -> ServerConfig:
+def _read_config(folder: DirectoryServerFolder) -> ServerConfig:
     """Return the configuration of a server with a private directory.
 
     Raises:
@@ -148,7 +148,7 @@ def restore(file: Path, path: Path) -> DirectoryServerFolder:
 
 
 @contextmanager
-def _new_file(file: Path) -> Iterator[IO[bytes]]:
+def _open_new_file(file: Path) -> Iterator[IO[bytes]]:
     """Open a new file of mode 0600; remove it if the block fails."""
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -167,7 +167,7 @@ def _write_archive(archive_file: IO[bytes], config: ServerConfig, sources: dict[
         "mqdssm": mqdssm.__version__,
         "machine_name": config.server.machine_name,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "sha256": {name: _digest(source) for name, source in sources.items()},
+        "sha256": {name: _compute_digest(source) for name, source in sources.items()},
     }
     text = json.dumps(manifest, indent=1).encode()
     with tarfile.open(fileobj=archive_file, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
@@ -186,7 +186,7 @@ def _extract(file: Path, opened: IO[bytes], target: Path) -> None:
     """
     try:
         with tarfile.open(fileobj=opened, mode="r:gz") as archive:
-            digests = _manifest(file, archive)
+            digests = _read_manifest(file, archive)
             while (member := archive.next()) is not None:
                 content = archive.extractfile(member)
                 if member.name not in digests or not member.isreg() or content is None:
@@ -197,11 +197,11 @@ def _extract(file: Path, opened: IO[bytes], target: Path) -> None:
     except (tarfile.TarError, EOFError, FileExistsError) as error:
         raise ConfigError(f"{file} is no whole backup of a directory server: {error}") from error
     for name, digest in digests.items():
-        if not (target / name).exists() or _digest(target / name) != digest:
+        if not (target / name).exists() or _compute_digest(target / name) != digest:
             raise ConfigError(f"{file} is damaged: {name} is not as it was when the backup was made")
 
 
-def _manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
+def _read_manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
     """Return the digests of the members by name.
 
     Raises:
@@ -222,6 +222,6 @@ def _manifest(file: Path, archive: tarfile.TarFile) -> dict[str, str]:
     return digests
 
 
-def _digest(file: Path) -> str:
+def _compute_digest(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -232,14 +232,14 @@ class PinnedSection(_Section):
 
 
 def _check_local(text: str) -> str:
-    address = _local_address(text)
+    address = _parse_local_address(text)
     ip_address(address.host)
     if not address.port:
         raise ValueError(f"{text!r} has no port from 1 to 65535, as 127.0.0.1:9464")
     return text
 
 
-def _local_address(text: str) -> SocketAddress:
+def _parse_local_address(text: str) -> SocketAddress:
     """Parse an address with a port; a port alone is on loopback."""
     is_port = text.isascii() and text.isdigit()
     return parse_socket_address(f"127.0.0.1:{text}" if is_port else text, port_min=0)
@@ -260,7 +260,7 @@ class MetricsSection(_Section):
     @property
     def listen(self) -> SocketAddress | None:
         """The address to listen on; None: there is none."""
-        return None if self.address is None else _local_address(self.address)
+        return None if self.address is None else _parse_local_address(self.address)
 
 
 def _check_ipv4(text: str) -> str:
@@ -347,7 +347,7 @@ class ServerConfig(BaseSettings):
             ConfigError: the file cannot be read, or has a wrong or unknown setting.
         """
         values = _document_of(file)
-        for place, name, names in _unknown_settings(values):
+        for place, name, names in _find_unknown_settings(values):
             raise ConfigError(_words_of_unknown(f"{file}: [{place}]" if place else f"{file}", name, names))
         try:
             return cls(**values)
@@ -378,7 +378,7 @@ class ServerConfig(BaseSettings):
                 pec_name=server.pec_name,
                 psc_name=server.psc_name,
                 restored=restored,
-                **self._chosen(_ENGINE),
+                **self._select_settings(_ENGINE),
             )
         except ValueError as error:
             raise ConfigError(f"the configuration cannot be used: {error}") from error
@@ -390,12 +390,12 @@ class ServerConfig(BaseSettings):
             ConfigError: a timer or limit that cannot be.
         """
         try:
-            sessions = SessionSettings(identifier=NULL_GUID, **self._chosen(_SESSION))
+            sessions = SessionSettings(identifier=NULL_GUID, **self._select_settings(_SESSION))
         except ValueError as error:
             raise ConfigError(f"the configuration cannot be used: {error}") from error
-        return TcpSettings(sessions=sessions, **{"flush_s": FLUSH_S, **self._chosen(_CARRIER)})
+        return TcpSettings(sessions=sessions, **{"flush_s": FLUSH_S, **self._select_settings(_CARRIER)})
 
-    def _chosen(self, names: Collection[str]) -> dict[str, Any]:
+    def _select_settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the timers and limits that the file has, of some names."""
         given: dict[str, Any] = {**self.timers, **self.limits}
         return {name: value for name, value in given.items() if name in names}
@@ -408,8 +408,10 @@ class ServerConfig(BaseSettings):
         """Return the configuration as a file."""
         values = self.model_dump(mode="json", exclude_defaults=True)
         tables = {name: value for name, value in values.items() if isinstance(value, dict)}
-        parts = [part for name, table in tables.items() for part in _toml_table(name, table)]
-        parts += ["\n".join(("[[pinned]]", *_toml_values(pinned))) for pinned in values.get("pinned", ())]
+        parts = [part for name, table in tables.items() for part in _format_toml_table(name, table)]
+        parts += [
+            "\n".join(("[[pinned]]", *_format_toml_values(pinned))) for pinned in values.get("pinned", ())
+        ]
         return "\n\n".join(parts) + "\n"
 
 
@@ -431,7 +433,7 @@ def _document_of(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file} cannot be read: {reason}") from error
 
 
-def _unknown_settings(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Collection[str]]]:
+def _find_unknown_settings(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Collection[str]]]:
     """Yield unknown settings: table, name, and the names that there are."""
     sections = {name: field.annotation for name, field in ServerConfig.model_fields.items()}
     settings_of: dict[str, Collection[str]] = {
@@ -466,31 +468,31 @@ def _words_of_unknown(where: str, name: str, names: Collection[str]) -> str:
     return f"{where} has {name!r}, which is no setting{suggestion(name.lower(), sorted(names))}"
 
 
-def encoded_keys(keys: PublicKeys) -> str:
+def encode_keys(keys: PublicKeys) -> str:
     """Return public keys as text for `PinnedSection`."""
     return b64encode(bytes(keys)).decode()
 
 
-def _toml_table(name: str, table: Mapping[str, Any]) -> Iterable[str]:
+def _format_toml_table(name: str, table: Mapping[str, Any]) -> Iterable[str]:
     """Yield a table, then the tables in it."""
-    yield "\n".join((f"[{name}]", *_toml_values(table)))
+    yield "\n".join((f"[{name}]", *_format_toml_values(table)))
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _toml_table(f"{name}.{key}", value)
+            yield from _format_toml_table(f"{name}.{key}", value)
 
 
-def _toml_values(table: Mapping[str, Any]) -> Iterable[str]:
+def _format_toml_values(table: Mapping[str, Any]) -> Iterable[str]:
     """Yield the simple values of a table."""
     for key, value in table.items():
         if not isinstance(value, dict):
-            yield f"{_toml_key(key)} = {toml_text(value)}"
+            yield f"{_format_toml_key(key)} = {format_toml_value(value)}"
 
 
-def _toml_key(key: str) -> str:
+def _format_toml_key(key: str) -> str:
     """Return a key, quoted unless it may be bare."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_text(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else format_toml_value(key)
 
 
-def toml_text(value: Any) -> str:
+def format_toml_value(value: Any) -> str:
     """Return a value of TOML; a JSON string is one, but for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

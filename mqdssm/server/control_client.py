@@ -90,7 +90,7 @@ class ControlClient:
         """
         reply = self._ask(protocol.StatusRequest())
         if not isinstance(reply, protocol.StatusReply):
-            raise self._unexpected(reply)
+            raise self._convert_refusal(reply)
         return reply.snapshot
 
     def create(self, obj: DirectoryObject) -> UUID:
@@ -209,7 +209,7 @@ class ControlClient:
         """
         reply = self._ask(request)
         if not isinstance(reply, protocol.AdmissionReply):
-            raise self._unexpected(reply)
+            raise self._convert_refusal(reply)
         return reply
 
     def change_role(self, machine_name: str, role: Role | None, *, dry_run: bool = False) -> None:
@@ -264,7 +264,7 @@ class ControlClient:
         """
         reply = self._ask(request)
         if not isinstance(reply, protocol.TokenReply):
-            raise self._unexpected(reply)
+            raise self._convert_refusal(reply)
         return reply
 
     def withdraw_token(self, machine_name: str, *, dry_run: bool = False) -> None:
@@ -303,7 +303,7 @@ class ControlClient:
         sent = protocol.DryRunRequest.model_validate({"checked": request}) if dry_run else request
         reply = self._ask(sent)
         if not isinstance(reply, protocol.OutcomeReply):
-            raise self._unexpected(reply)
+            raise self._convert_refusal(reply)
         if is_failure(reply.status):
             raise _error_of(reply.status, f"{self.machine_name} does not {task}")
         return reply.identifier
@@ -327,7 +327,7 @@ class ControlClient:
             ) from error
         return reply
 
-    def _unexpected(self, reply: protocol.Reply) -> Exception:
+    def _convert_refusal(self, reply: protocol.Reply) -> Exception:
         """Return the error for a refusal."""
         if not isinstance(reply, protocol.RefusedReply):
             return ConfigError(f"{self._path} answers with {reply.reply!r}")
@@ -337,13 +337,13 @@ class ControlClient:
         try:
             protocol.send_document(self._socket, document, protocol.REQUEST_BYTES_MAX)
         except OSError as error:
-            raise self._connection_error(error) from error
+            raise self._make_connection_error(error) from error
 
     def _receive(self, documents: TypeAdapter[T]) -> T:
         try:
             data = protocol.receive_document(self._socket, protocol.REPLY_BYTES_MAX)
         except OSError as error:
-            raise self._connection_error(error) from error
+            raise self._make_connection_error(error) from error
         if data is None:
             raise DirectoryNotConnected(
                 f"the directory server at {self._path} has closed the connection: it stops, or serves too "
@@ -356,7 +356,7 @@ class ControlClient:
                 f"{self._path} sends no reply of this version: {protocol.problem_of(error)}"
             ) from None
 
-    def _connection_error(self, error: OSError) -> DirectoryNotConnected:
+    def _make_connection_error(self, error: OSError) -> DirectoryNotConnected:
         reason = "does not answer" if isinstance(error, TimeoutError) else "has closed the connection"
         return DirectoryNotConnected(f"the directory server at {self._path} {reason}")
 

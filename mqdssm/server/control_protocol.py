@@ -105,14 +105,14 @@ class Hello(_Document):
         if oldest <= PROTOCOL_VERSION and self.protocol >= PROTOCOL_OLDEST:
             return ""
         return (
-            f"it is mqdssm {self.mqdssm or '?'} with {_versions(oldest, self.protocol)} of the control "
-            f"protocol, this is mqdssm {mqdssm.__version__} with "
-            f"{_versions(PROTOCOL_OLDEST, PROTOCOL_VERSION)}; they may be one minor version apart: use the "
-            "mqdssm of the server"
+            f"it is mqdssm {self.mqdssm or '?'} with {_format_versions(oldest, self.protocol)} of the "
+            f"control protocol, this is mqdssm {mqdssm.__version__} with "
+            f"{_format_versions(PROTOCOL_OLDEST, PROTOCOL_VERSION)}; they may be one minor version apart: "
+            "use the mqdssm of the server"
         )
 
 
-def _versions(oldest: int, newest: int) -> str:
+def _format_versions(oldest: int, newest: int) -> str:
     return f"version {newest}" if oldest == newest else f"versions {oldest} to {newest}"
 
 
@@ -412,7 +412,7 @@ class TokenReply(_Document):
 RefusalKind = Literal["usage", "not found", "failure", "unknown"]
 
 
-def _known_kind(kind: str) -> str:
+def _replace_unknown_kind(kind: str) -> str:
     return kind if kind in get_args(RefusalKind) else "unknown"
 
 
@@ -430,7 +430,7 @@ class RefusedReply(_Document):
 
     reply: Literal["refused"] = "refused"
     problem: str
-    kind: Annotated[RefusalKind, BeforeValidator(_known_kind)]
+    kind: Annotated[RefusalKind, BeforeValidator(_replace_unknown_kind)]
 
 
 Reply = StatusReply | OutcomeReply | AdmissionReply | TokenReply | RefusedReply

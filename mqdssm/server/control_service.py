@@ -13,10 +13,10 @@ from mqdssm.model.guid import Guid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
 from mqdssm.server.hosts import HostTable
-from mqdssm.server.new_sites import new_site
+from mqdssm.server.new_sites import build_new_site
 from mqdssm.server.object_changes import change_of
 from mqdssm.server.owner_check import OWNER_WAIT_S, check_owner_is_silent
-from mqdssm.server.role_changes import role_change, server_removal, site_psc_change
+from mqdssm.server.role_changes import build_role_change, build_server_removal, build_site_psc_change
 from mqdssm.server.snapshot import ServerSnapshot
 from mqdssm.server.token_admission import TokenAdmission
 
@@ -113,22 +113,22 @@ class ControlService:
         """
         match request:
             case protocol.SiteRequest():
-                new_site(request, self._server)
+                build_new_site(request, self._server)
             case protocol.RoleRequest():
-                role_change(request, self._server.store.lookup, self._server.driver.status())
+                build_role_change(request, self._server.store.lookup, self._server.driver.status())
             case protocol.HostRequest():
                 self._keeps_hosts().check(request.machine_name, request.address)
             case protocol.AdmissionRequest():
-                self._admits().check(request.role, request.site, request.machine_name)
+                self._require_admission().check(request.role, request.site, request.machine_name)
             case protocol.TokenRequest():
-                self._makes_tokens().check(request)
+                self._require_token_admission().check(request)
             case protocol.TokenWithdrawalRequest():
-                if not self._makes_tokens().has(request.machine_name):
-                    raise _no_token(request.machine_name)
+                if not self._require_token_admission().has(request.machine_name):
+                    raise _make_no_token_error(request.machine_name)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _admits(self) -> Admission:
+    def _require_admission(self) -> Admission:
         """Return what admits servers.
 
         Raises:
@@ -148,7 +148,7 @@ class ControlService:
             raise ValueError(f"{self.machine_name} keeps no addresses")
         return self._hosts
 
-    def _makes_tokens(self) -> TokenAdmission:
+    def _require_token_admission(self) -> TokenAdmission:
         """Return what makes join tokens.
 
         Raises:
@@ -168,12 +168,12 @@ class ControlService:
     ) -> protocol.AdmissionReply | protocol.TokenReply | protocol.OutcomeReply:
         """Admit a server, or make or withdraw a join token."""
         if isinstance(request, protocol.AdmissionRequest):
-            return self._admits().admit(request)
-        tokens = self._makes_tokens()
+            return self._require_admission().admit(request)
+        tokens = self._require_token_admission()
         if isinstance(request, protocol.TokenRequest):
             return tokens.make(request)
         if not tokens.withdraw(request.machine_name):
-            raise _no_token(request.machine_name)
+            raise _make_no_token_error(request.machine_name)
         return protocol.OutcomeReply(status=0)
 
     def _make(
@@ -190,15 +190,15 @@ class ControlService:
             case protocol.ObjectChangeRequest():
                 change = change_of(request, look_up)
             case protocol.RoleRequest():
-                change = role_change(request, look_up, self._server.driver.status())
+                change = build_role_change(request, look_up, self._server.driver.status())
             case protocol.SitePscRequest():
-                change = site_psc_change(request, look_up, self._server.driver.status())
+                change = build_site_psc_change(request, look_up, self._server.driver.status())
             case protocol.ServerRemovalRequest():
-                change = server_removal(request, self._server)
+                change = build_server_removal(request, self._server)
                 if request.dry_run:
                     return protocol.OutcomeReply(status=0)
             case protocol.SiteRequest():
-                change = new_site(request, self._server)
+                change = build_new_site(request, self._server)
         return _reply(change.perform(self._server.driver))
 
     def _take_over(self, request: protocol.TakeOverRequest) -> protocol.OutcomeReply:
@@ -226,7 +226,7 @@ class ControlService:
         return _reply(self._server.driver.ask(event))
 
 
-def _no_token(machine_name: str) -> ObjectNotFound:
+def _make_no_token_error(machine_name: str) -> ObjectNotFound:
     return ObjectNotFound(f"there is no join token for {machine_name}")
 
 

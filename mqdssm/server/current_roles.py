@@ -52,7 +52,9 @@ def role_of_running(server: DirectoryServer) -> Role:
     return Role.PSC if owned else server.settings.role
 
 
-def current_identity(store: Store, server: ServerSection, signing_key: bytes, folder: Path) -> ServerSection:
+def read_current_identity(
+    store: Store, server: ServerSection, signing_key: bytes, folder: Path
+) -> ServerSection:
     """Return the identity of a configured server, with its role by the directory.
 
     The directory counts (decisions T60, T133). At the first start it has no role yet.
@@ -81,7 +83,7 @@ def current_identity(store: Store, server: ServerSection, signing_key: bytes, fo
     partitions = {part.partition_id: part for part in store.perform(ops.LoadState()).partitions}
     enterprise, site = partitions.get(PEC_PARTITION_ID), partitions.get(Guid.of(server.site_id))
     is_pec = enterprise is not None and enterprise.owned
-    pec_name = server.machine_name if is_pec else _stored_pec_name(store, server)
+    pec_name = server.machine_name if is_pec else _read_pec_name(store, server)
     role = role_of(get_roles(properties) or Service.NONE, server.machine_name, pec_name)
     if role is None:
         raise ConfigError(
@@ -114,7 +116,7 @@ def _with_role(server: ServerSection, role: Role, pec_name: str, psc_name: str) 
     return ServerSection(**{**server.model_dump(), **names})
 
 
-def _stored_pec_name(store: Store, server: ServerSection) -> str:
+def _read_pec_name(store: Store, server: ServerSection) -> str:
     """Return the machine of the PEC by the enterprise's object.
 
     Without an enterprise, as in a directory that is not whole yet, the configuration counts.

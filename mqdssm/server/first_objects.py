@@ -42,7 +42,7 @@ def machine_of(
     )
 
 
-def first_objects(server: ServerSection, signing_key: bytes) -> Iterator[RequestedChange]:
+def build_first_objects(server: ServerSection, signing_key: bytes) -> Iterator[RequestedChange]:
     """Yield the objects that a server makes, as changes, in their order.
 
     Args:

@@ -56,7 +56,7 @@ class HostTable:
             self._keep(changed)
         resolved: dict[Address, SocketAddress] = {}
         for name, address in self.addresses().items():
-            resolved |= dict.fromkeys(self._keys(name), parse_socket_address(address))
+            resolved |= dict.fromkeys(self._list_keys(name), parse_socket_address(address))
         self.resolver: Final = NameResolver(resolved, machines)
 
     def addresses(self) -> dict[str, str]:
@@ -107,7 +107,7 @@ class HostTable:
                 "configured": self._configured.get(name, ""),
             }
             self._keep({name: {fact: text for fact, text in facts.items() if text}})
-            for key in self._keys(name):
+            for key in self._list_keys(name):
                 self.resolver.add_host(key, host)
 
     def _keep(self, rows: dict[str, dict[str, str]]) -> None:
@@ -119,12 +119,12 @@ class HostTable:
         write_atomically(self._file, [json.dumps(self._added | rows, indent=1)])
         self._added.update(rows)
 
-    def _keys(self, name: str) -> list[Address]:
+    def _list_keys(self, name: str) -> list[Address]:
         """Return the name of a machine, and its known identifiers."""
-        identifiers = {self._identifiers.get(name), self._added_identifier(name)}
+        identifiers = {self._identifiers.get(name), self._parse_added_identifier(name)}
         return [name, *(Guid.of(identifier) for identifier in identifiers if identifier is not None)]
 
-    def _added_identifier(self, name: str) -> UUID | None:
+    def _parse_added_identifier(self, name: str) -> UUID | None:
         text = self._added.get(name, {}).get("id")
         return UUID(text) if text else None
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import write_atomically
-from mqdssm.server.config import ServerSection, toml_text
+from mqdssm.server.config import ServerSection, format_toml_value
 
 FOLLOWING: Final = ("machine_name", "role", "pec_name", "psc_name")
 """Settings of `[server]` that are rewritten; the role changes with the names that it needs."""
@@ -48,14 +48,16 @@ def write_identity(file: Path, identity: ServerSection) -> bool:
         return False
     changed = "".join(_with_settings(text.splitlines(keepends=True), settings))
     expected = {name: value for name, value in (section | settings).items() if value != ""}
-    if _parsed(changed) != before | {"server": expected}:
-        advice = ", ".join(f"{name} = {toml_text(value)}" for name, value in settings.items() if value)
+    if _parse_document(changed) != before | {"server": expected}:
+        advice = ", ".join(
+            f"{name} = {format_toml_value(value)}" for name, value in settings.items() if value
+        )
         raise ConfigError(f"{file} has an unusual form: write {advice} into its table [server]")
     write_atomically(target, [changed], mode=mode)
     return True
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_document(text: str) -> dict[str, Any]:
     """Return the document of a text; an empty one if it is no TOML."""
     try:
         return tomllib.loads(text)
@@ -81,6 +83,10 @@ def _with_settings(lines: list[str], settings: dict[str, str]) -> list[str]:
             continue
         value = missing.pop(setting["name"])
         if value:
-            changed.append(f"{setting['key']}{toml_text(value)}{setting['rest']}{line[len(content) :]}")
-    changed[begin:begin] = [f"{name} = {toml_text(value)}\n" for name, value in missing.items() if value]
+            changed.append(
+                f"{setting['key']}{format_toml_value(value)}{setting['rest']}{line[len(content) :]}"
+            )
+    changed[begin:begin] = [
+        f"{name} = {format_toml_value(value)}\n" for name, value in missing.items() if value
+    ]
     return changed

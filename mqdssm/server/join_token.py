@@ -257,10 +257,10 @@ def open_request(token: JoinToken, sealed: Sealed) -> tuple[JoinRequest, str] | 
         raise ValueError(f"no request of this version: {problem_of(error)}") from None
     if not _is_signed(request.request.public_keys, token, _REQUEST, document, signature):
         raise ValueError("the request is not signed with its key")
-    return request, _unknown_in(document)
+    return request, _describe_unknown_in(document)
 
 
-def _unknown_in(document: bytes) -> str:
+def _describe_unknown_in(document: bytes) -> str:
     """Return the unknown fields of a request in words; empty if there are none."""
     try:
         JoinRequest.model_validate_json(document)
@@ -289,7 +289,7 @@ def open_reply(token: JoinToken, sealed: Sealed) -> JoinReply | None:
 
 def _seal(token: JoinToken, key: PrivateKey, purpose: bytes, content: BaseModel) -> bytes:
     document = content.model_dump_json().encode()
-    signature = key.sign(_signed(token, purpose, document), HashAlgorithm.SHA256)
+    signature = key.sign(_join_signed_octets(token, purpose, document), HashAlgorithm.SHA256)
     sealed = Sealed(
         token_id=token.claims.token_id,
         document=b64encode(document).decode(),
@@ -315,10 +315,10 @@ def _is_signed(public_keys: str, token: JoinToken, purpose: bytes, document: byt
         keys = PublicKeys.from_bytes(b64decode(public_keys, validate=True)).keys
     except (DecodeError, ValueError):
         return False
-    signed = _signed(token, purpose, document)
+    signed = _join_signed_octets(token, purpose, document)
     return find_signing_key(keys, signed, signature, HashAlgorithm.SHA256) is not None
 
 
-def _signed(token: JoinToken, purpose: bytes, document: bytes) -> bytes:
+def _join_signed_octets(token: JoinToken, purpose: bytes, document: bytes) -> bytes:
     """Return the octets that a signature covers."""
     return purpose + token.claims.token_id.bytes + document

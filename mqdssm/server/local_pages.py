@@ -32,25 +32,25 @@ def pages_of(reader: SnapshotReader) -> Mapping[str, Callable[[], HttpReply]]:
     """
     require_packages("prometheus_client", "jinja2", "numpy", extra="server")
     return {
-        "/": lambda: status_reply(reader.read()),
-        "/metrics": lambda: _metrics(reader.read()),
+        "/": lambda: build_status_reply(reader.read()),
+        "/metrics": lambda: _build_metrics_reply(reader.read()),
         "/health": HealthPage(reader).reply,
     }
 
 
-def status_reply(snapshot: ServerSnapshot) -> HttpReply:
+def build_status_reply(snapshot: ServerSnapshot) -> HttpReply:
     """Return the status page of a snapshot."""
-    from mqdssm.server.status_page import status_page  # noqa: PLC0415  needs packages of an extra
+    from mqdssm.server.status_page import render_status_page  # noqa: PLC0415  needs packages of an extra
 
-    page = status_page(snapshot)
+    page = render_status_page(snapshot)
     policy = f"{page.policy}; frame-ancestors 'none'"
     return HttpReply(body=page.text.encode(), content_type="text/html; charset=utf-8", policy=policy)
 
 
-def _metrics(snapshot: ServerSnapshot) -> HttpReply:
+def _build_metrics_reply(snapshot: ServerSnapshot) -> HttpReply:
     from mqdssm.server import metrics  # noqa: PLC0415  needs a package of an extra
 
-    return HttpReply(body=metrics.metrics_text(snapshot), content_type=metrics.CONTENT_TYPE)
+    return HttpReply(body=metrics.format_metrics(snapshot), content_type=metrics.CONTENT_TYPE)
 
 
 class HealthPage:
@@ -81,10 +81,10 @@ class HealthPage:
                     self._checked_at = self._clock()
             finally:
                 self._lock.release()
-        return _health(self._reader.read(refresh=False))
+        return _build_health_reply(self._reader.read(refresh=False))
 
 
-def _health(snapshot: ServerSnapshot) -> HttpReply:
+def _build_health_reply(snapshot: ServerSnapshot) -> HttpReply:
     document = {
         "status": "ok" if snapshot.is_healthy else "failed",
         "machine": snapshot.machine_name,

@@ -24,7 +24,7 @@ from mqdssm.server.snapshot import (
 )
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-"""Content type of `metrics_text`."""
+"""Content type of `format_metrics`."""
 OTHER: Final = "other"
 """Label of all machines together that are not neighbours (decision T81)."""
 _PREFIX: Final = "mqdssm_"
@@ -34,7 +34,7 @@ Samples = Iterable[tuple[Mapping[str, str], float]]
 """Values of one metric with their labels."""
 
 
-def metrics_text(snapshot: ServerSnapshot) -> bytes:
+def format_metrics(snapshot: ServerSnapshot) -> bytes:
     """Return the metrics of a snapshot in the text format of Prometheus, 0.0.4."""
     return bytes(generate_latest(_Collector(snapshot)))
 
@@ -48,30 +48,30 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         """Return all metrics."""
         snapshot = self._snapshot
-        yield from _server(snapshot)
-        yield from _partitions(snapshot.partitions)
-        yield from _neighbors(snapshot)
-        yield from _own_objects(snapshot.own_objects)
-        yield from _transport(snapshot)
+        yield from _measure_server(snapshot)
+        yield from _measure_partitions(snapshot.partitions)
+        yield from _measure_neighbors(snapshot)
+        yield from _measure_own_objects(snapshot.own_objects)
+        yield from _measure_transport(snapshot)
         yield from _store(snapshot)
-        yield from _counts(snapshot)
+        yield from _measure_counts(snapshot)
 
 
-def _gauge(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
+def _make_gauge(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
     family = GaugeMetricFamily(_PREFIX + name, text, labels=labels)
-    for values, number in _merged(labels, samples).items():
+    for values, number in _merge_samples(labels, samples).items():
         family.add_metric(values, number)
     return family
 
 
-def _counter(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
+def _make_counter(name: str, text: str, labels: Sequence[str], samples: Samples) -> Metric:
     family = CounterMetricFamily(_PREFIX + name, text, labels=labels)
-    for values, number in _merged(labels, samples).items():
+    for values, number in _merge_samples(labels, samples).items():
         family.add_metric(values, number)
     return family
 
 
-def _merged(labels: Sequence[str], samples: Samples) -> Mapping[tuple[str, ...], float]:
+def _merge_samples(labels: Sequence[str], samples: Samples) -> Mapping[tuple[str, ...], float]:
     """Return the values by their labels; values with equal labels are added.
 
     Prometheus refuses metrics that have a series twice. Invisible characters are escaped.
@@ -83,7 +83,7 @@ def _merged(labels: Sequence[str], samples: Samples) -> Mapping[tuple[str, ...],
     return numbers
 
 
-def _server(snapshot: ServerSnapshot) -> Iterator[Metric]:
+def _measure_server(snapshot: ServerSnapshot) -> Iterator[Metric]:
     about = {
         "version": snapshot.version,
         "machine": snapshot.machine_name,
@@ -91,14 +91,16 @@ def _server(snapshot: ServerSnapshot) -> Iterator[Metric]:
         "site": snapshot.site_name,
         "psc": snapshot.psc_name,
     }
-    yield _gauge("server_info", "The server, its role and its site.", tuple(about), [(about, 1)])
-    yield _gauge(
+    yield _make_gauge("server_info", "The server, its role and its site.", tuple(about), [(about, 1)])
+    yield _make_gauge(
         "start_time_seconds", "When the server was started.", (), [({}, snapshot.started_at.timestamp())]
     )
-    yield _gauge("working", "0 after the server was stopped by a defect.", (), [({}, snapshot.is_working)])
-    yield _gauge("healthy", "0 if the server does not do its work.", (), [({}, snapshot.is_healthy)])
+    yield _make_gauge(
+        "working", "0 after the server was stopped by a defect.", (), [({}, snapshot.is_working)]
+    )
+    yield _make_gauge("healthy", "0 if the server does not do its work.", (), [({}, snapshot.is_healthy)])
     problems = Counter(problem.severity for problem in snapshot.problems)
-    yield _gauge(
+    yield _make_gauge(
         "problems",
         "Conditions that an operator should know.",
         ("severity",),
@@ -106,18 +108,18 @@ def _server(snapshot: ServerSnapshot) -> Iterator[Metric]:
     )
 
 
-def _partitions(partitions: Sequence[PartitionSnapshot]) -> Iterator[Metric]:
+def _measure_partitions(partitions: Sequence[PartitionSnapshot]) -> Iterator[Metric]:
     names = ("partition", "site")
 
     def gauge(name: str, text: str, numbers: Iterable[float]) -> Metric:
-        samples = zip(map(_partition_labels, partitions), numbers, strict=True)
-        return _gauge(f"partition_{name}", text, names, samples)
+        samples = zip(map(_build_partition_labels, partitions), numbers, strict=True)
+        return _make_gauge(f"partition_{name}", text, names, samples)
 
-    yield _gauge(
+    yield _make_gauge(
         "partition_info",
         "Owner of a partition.",
         (*names, "owner"),
-        [({**_partition_labels(partition), "owner": partition.owner}, 1) for partition in partitions],
+        [({**_build_partition_labels(partition), "owner": partition.owner}, 1) for partition in partitions],
     )
     yield gauge("owned", "1 if this server owns it.", (partition.is_ours for partition in partitions))
     yield gauge("last_number", "Last number applied.", (partition.last_number for partition in partitions))
@@ -144,56 +146,56 @@ def _partitions(partitions: Sequence[PartitionSnapshot]) -> Iterator[Metric]:
     )
 
 
-def _partition_labels(partition: PartitionSnapshot) -> Mapping[str, str]:
+def _build_partition_labels(partition: PartitionSnapshot) -> Mapping[str, str]:
     return {"partition": str(partition.partition_id), "site": partition.site_name}
 
 
-def _neighbors(snapshot: ServerSnapshot) -> Iterator[Metric]:
+def _measure_neighbors(snapshot: ServerSnapshot) -> Iterator[Metric]:
     names, neighbors = ("neighbor", "site", "role"), snapshot.neighbors
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_waiting_changes",
         "Changes that wait to be sent.",
         names,
-        [(_neighbor_labels(neighbor), neighbor.waiting) for neighbor in neighbors],
+        [(_build_neighbor_labels(neighbor), neighbor.waiting) for neighbor in neighbors],
     )
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_unreachable",
         "1 if the last attempt to reach it failed.",
         names,
-        [(_neighbor_labels(neighbor), bool(neighbor.problem)) for neighbor in neighbors],
+        [(_build_neighbor_labels(neighbor), bool(neighbor.problem)) for neighbor in neighbors],
     )
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_last_heard_seconds",
         "When its last message came.",
         names,
         [
-            (_neighbor_labels(neighbor), neighbor.last_heard.timestamp())
+            (_build_neighbor_labels(neighbor), neighbor.last_heard.timestamp())
             for neighbor in neighbors
             if neighbor.last_heard is not None
         ],
     )
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_silent_seconds",
         "Age of the last acknowledgement of a BSC.",
         names,
         [
-            (_neighbor_labels(neighbor), neighbor.silent_s)
+            (_build_neighbor_labels(neighbor), neighbor.silent_s)
             for neighbor in neighbors
             if neighbor.silent_s is not None
         ],
     )
     acks = [
-        ({**_neighbor_labels(neighbor), "partition": str(ack.partition_id)}, ack)
+        ({**_build_neighbor_labels(neighbor), "partition": str(ack.partition_id)}, ack)
         for neighbor in neighbors
         for ack in neighbor.acknowledgements
     ]
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_unacknowledged_numbers",
         "Numbers of a partition of this server that a PSC has not acknowledged.",
         (*names, "partition"),
         [(labels, ack.unacknowledged) for labels, ack in acks],
     )
-    yield _gauge(
+    yield _make_gauge(
         "neighbor_unacknowledged_alarm",
         "1 if deleted objects are kept only because this PSC does not acknowledge.",
         (*names, "partition"),
@@ -201,26 +203,28 @@ def _neighbors(snapshot: ServerSnapshot) -> Iterator[Metric]:
     )
 
 
-def _neighbor_labels(neighbor: NeighborSnapshot) -> Mapping[str, str]:
+def _build_neighbor_labels(neighbor: NeighborSnapshot) -> Mapping[str, str]:
     role = "BSC" if neighbor.is_bsc else "PSC"
     return {"neighbor": neighbor.machine_name, "site": neighbor.site_name, "role": role}
 
 
-def _own_objects(own_objects: OwnObjectsSnapshot | None) -> Iterator[Metric]:
+def _measure_own_objects(own_objects: OwnObjectsSnapshot | None) -> Iterator[Metric]:
     """Yield metrics of the own machine's objects; none without notifications."""
     if own_objects is None:
         return
-    yield _gauge(
+    yield _make_gauge(
         "notifications_received",
         "1 while change notifications are received.",
         (),
         [({}, own_objects.is_receiving)],
     )
-    yield _gauge("own_objects_known", "1 if the own objects were read.", (), [({}, own_objects.is_known)])
-    yield _gauge("own_queues", "Public queues of the own machine.", (), [({}, own_objects.queues)])
+    yield _make_gauge(
+        "own_objects_known", "1 if the own objects were read.", (), [({}, own_objects.is_known)]
+    )
+    yield _make_gauge("own_queues", "Public queues of the own machine.", (), [({}, own_objects.queues)])
 
 
-def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
+def _measure_transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
     named = {neighbor.machine_name.casefold() for neighbor in snapshot.neighbors} | {
         snapshot.psc_name.casefold()
     }
@@ -232,13 +236,13 @@ def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
     sessions = Counter(
         ("out" if session.is_initiator else "in", str(session.state)) for session in snapshot.sessions
     )
-    yield _gauge(
+    yield _make_gauge(
         "sessions",
         "Sessions with queue managers.",
         ("direction", "state"),
         [({"direction": way, "state": state}, number) for (way, state), number in sorted(sessions.items())],
     )
-    yield _gauge(
+    yield _make_gauge(
         "session_messages_in_flight",
         "Messages that the peer has not acknowledged.",
         ("peer",),
@@ -255,15 +259,19 @@ def _transport(snapshot: ServerSnapshot) -> Iterator[Metric]:
         for queue in snapshot.queues
     ]
     names = ("queue", "direction")
-    yield _gauge("queue_messages", "Messages.", names, [(labels, queue.messages) for labels, queue in queues])
-    yield _gauge("queue_bytes", "Their octets.", names, [(labels, queue.octets) for labels, queue in queues])
+    yield _make_gauge(
+        "queue_messages", "Messages.", names, [(labels, queue.messages) for labels, queue in queues]
+    )
+    yield _make_gauge(
+        "queue_bytes", "Their octets.", names, [(labels, queue.octets) for labels, queue in queues]
+    )
 
 
 def _store(snapshot: ServerSnapshot) -> Iterator[Metric]:
     store = snapshot.store
-    yield _gauge("store_reachable", "1 if the directory can be reached.", (), [({}, store.is_reachable)])
-    yield _gauge("store_waiting_operations", "Operations that wait.", (), [({}, store.waiting)])
-    yield _counter("store_failures", "Attempts that failed.", (), [({}, store.failures)])
+    yield _make_gauge("store_reachable", "1 if the directory can be reached.", (), [({}, store.is_reachable)])
+    yield _make_gauge("store_waiting_operations", "Operations that wait.", (), [({}, store.waiting)])
+    yield _make_counter("store_failures", "Attempts that failed.", (), [({}, store.failures)])
     durations = HistogramMetricFamily(
         f"{_PREFIX}store_operation_seconds", "Durations of operations.", labels=("operation",)
     )
@@ -273,8 +281,8 @@ def _store(snapshot: ServerSnapshot) -> Iterator[Metric]:
     yield durations
 
 
-def _counts(snapshot: ServerSnapshot) -> Iterator[Metric]:
-    yield _counter(
+def _measure_counts(snapshot: ServerSnapshot) -> Iterator[Metric]:
+    yield _make_counter(
         "messages",
         "Replication messages.",
         ("type", "outcome"),
@@ -283,7 +291,7 @@ def _counts(snapshot: ServerSnapshot) -> Iterator[Metric]:
             for count in snapshot.messages
         ],
     )
-    yield _counter(
+    yield _make_counter(
         "events",
         "What the parts of the server have counted.",
         ("part", "event"),

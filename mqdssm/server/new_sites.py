@@ -10,10 +10,10 @@ from mqdssm.model.messages import Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server.control_protocol import SiteRequest
 from mqdssm.server.current_roles import role_of_running
-from mqdssm.server.object_changes import RequestedChange, site_creation
+from mqdssm.server.object_changes import RequestedChange, build_site_creation
 
 
-def new_site(request: SiteRequest, server: DirectoryServer) -> RequestedChange:
+def build_new_site(request: SiteRequest, server: DirectoryServer) -> RequestedChange:
     """Return the creation of a site without a PSC, which the PEC makes.
 
     Raises:
@@ -24,7 +24,7 @@ def new_site(request: SiteRequest, server: DirectoryServer) -> RequestedChange:
     name, role = server.queue_manager.machine_name, role_of_running(server)
     if role is not Role.PEC:
         raise ValueError(f"{name} is a {role}: only the PEC adds a site")
-    creation = site_creation(request.attributes)
+    creation = build_site_creation(request.attributes)
     check_enterprise(server)
     if read_object(server.store.lookup, ObjectType.SITE, path_name=creation.path_name):
         raise GenericDirectoryError(f"site {creation.path_name} exists already: choose another name")

@@ -84,7 +84,7 @@ class NotificationThread:
                     return
                 self._stopping.wait(RETRY_S)
 
-    def _ready(self, url: str) -> None:
+    def _note_ready(self, url: str) -> None:
         """Note that all that happened before has been told."""
         self.problem = ""
         self._feed.on_ready(url)
@@ -92,7 +92,7 @@ class NotificationThread:
     def _follow(self) -> None:
         """Notify owners until the watch is stopped or fails."""
         with self._directory.watch(
-            Queue, QueueManager, state=self._state, all_writes=True, on_ready=self._ready
+            Queue, QueueManager, state=self._state, all_writes=True, on_ready=self._note_ready
         ) as watch:
             with self._lock:
                 self._watch = watch

@@ -142,21 +142,21 @@ def change_of(request: ObjectChangeRequest, look_up: LookUp) -> RequestedChange:
     obj = element_of(request.element).from_json(json.dumps(request.attributes))
     command = COMMANDS[request.command]
     if command is Command.CREATE:
-        return _creation(object_type, obj, look_up)
+        return _build_creation(object_type, obj, look_up)
     return _change(command, object_type, obj, look_up)
 
 
-def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) -> RequestedChange:
+def _build_creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) -> RequestedChange:
     if object_type not in CREATED:
         raise ValueError(
             f"{obj.element_name} objects cannot be created through a directory server: a site and its first "
             "server are made by mqdssm enterprise"
         )
-    path_name = _path_name(object_type, obj)
+    path_name = _choose_path_name(object_type, obj)
     sites: Sequence[UUID] = getattr(obj, "site_identifier_list", None) or ()
     if object_type is ObjectType.MACHINE and len(sites) != 1:
         raise ValueError(f"a queue manager has one site in this directory: give one {_SITES}")
-    properties = tuple(_properties(object_type, obj, obj.populated - {"Identifier"}, Access.CREATE))
+    properties = tuple(_convert_attributes(object_type, obj, obj.populated - {"Identifier"}, Access.CREATE))
     if object_type is ObjectType.QUEUE:
         partition = _partition_of_queue(path_name, look_up)
     elif object_type is ObjectType.MACHINE:
@@ -170,7 +170,7 @@ def _creation(object_type: ObjectType, obj: DirectoryObject, look_up: LookUp) ->
     )
 
 
-def site_creation(attributes: dict[str, Any]) -> RequestedChange:
+def build_site_creation(attributes: dict[str, Any]) -> RequestedChange:
     """Return the creation of a site that has no PSC yet.
 
     Args:
@@ -180,8 +180,8 @@ def site_creation(attributes: dict[str, Any]) -> RequestedChange:
         ValueError: no name, or an attribute or a value that a new site cannot have.
     """
     obj = Site.from_json(json.dumps(attributes))
-    path_name = _path_name(ObjectType.SITE, obj)
-    properties = tuple(_properties(ObjectType.SITE, obj, obj.populated, Access.CREATE))
+    path_name = _choose_path_name(ObjectType.SITE, obj)
+    properties = tuple(_convert_attributes(ObjectType.SITE, obj, obj.populated, Access.CREATE))
     return RequestedChange.creation(ObjectType.SITE, path_name, ((Propid.S_PSC, ""), *properties))
 
 
@@ -191,7 +191,7 @@ def _change(
     """Return the update or deletion of an existing object."""
     keys = obj.populated & KEYS[obj.element_name]
     if object_type is ObjectType.ENTERPRISE and not keys:
-        stored_object: ops.ObjectRead | None = _enterprise(look_up)
+        stored_object: ops.ObjectRead | None = _find_enterprise(look_up)
     elif len(keys) != 1:
         raise ValueError(f"which {obj.element_name}? give one of {', '.join(sorted(KEYS[obj.element_name]))}")
     else:
@@ -203,7 +203,7 @@ def _change(
         raise ValueError(f"{', '.join(sorted(names))}: a deletion takes only the object's name")
     if command is Command.UPDATE and not names:
         raise ValueError("nothing to write: give attributes besides the object's name")
-    properties = tuple(_properties(object_type, obj, names, Access.WRITE))  # a deletion has none
+    properties = tuple(_convert_attributes(object_type, obj, names, Access.WRITE))  # a deletion has none
     return RequestedChange.of_existing(
         object_type,
         stored_object.identifier,
@@ -226,7 +226,7 @@ def _find(object_type: ObjectType, obj: DirectoryObject, key: str, look_up: Look
     raise ValueError(f"a directory server does not find objects by {key}: give the Identifier")
 
 
-def _enterprise(look_up: LookUp) -> ops.ObjectRead:
+def _find_enterprise(look_up: LookUp) -> ops.ObjectRead:
     """Return the enterprise, the only object of its type.
 
     Raises:
@@ -261,7 +261,7 @@ def _name_attribute(object_type: ObjectType) -> str | None:
     return None if row is None else row.adm
 
 
-def _path_name(object_type: ObjectType, obj: DirectoryObject) -> str | None:
+def _choose_path_name(object_type: ObjectType, obj: DirectoryObject) -> str | None:
     """Return the path name of a new object; None for a type without names.
 
     Raises:
@@ -275,7 +275,7 @@ def _path_name(object_type: ObjectType, obj: DirectoryObject) -> str | None:
     return str(getattr(obj, obj.field_name(name)))
 
 
-def _properties(
+def _convert_attributes(
     object_type: ObjectType, obj: DirectoryObject, names: Iterable[str], event: Access
 ) -> Iterator[tuple[Propid, PropertyValue]]:
     """Yield the replicated properties of some attributes.
@@ -303,7 +303,7 @@ def _properties(
             continue  # an argument of the change, and never changed afterwards
         if name not in rows or not _is_given(table_of(obj.element_name).row(name), event):
             raise ValueError(f"{obj.element_name}.{name} cannot be changed through a directory server")
-        yield rows[name].propid, _value(rows[name], obj, name)
+        yield rows[name].propid, _convert_attribute(rows[name], obj, name)
 
 
 def _is_given(row: Row, event: Access) -> bool:
@@ -314,7 +314,7 @@ def _is_given(row: Row, event: Access) -> bool:
     return event in row.access and (row.computed is None or row.computed in _GUIDS)
 
 
-def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
+def _convert_attribute(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
     """Return the property's value of an attribute.
 
     Raises:
@@ -329,7 +329,7 @@ def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
     adapter_row = table_of(obj.element_name).row(name)
     try:
         if adapter_row.computed is None:
-            converted, is_kept = _stored(row, adapter_row, value)
+            converted, is_kept = _convert_value(row, adapter_row, value)
         else:
             converted, is_kept = tuple(map(Guid.of, value)) if adapter_row.multi else Guid.of(value), True
     except MappingError as error:
@@ -339,7 +339,7 @@ def _value(row: PropertyRow, obj: DirectoryObject, name: str) -> PropertyValue:
     return converted
 
 
-def _stored(row: PropertyRow, adapter_row: Row, value: Any) -> tuple[PropertyValue, bool]:
+def _convert_value(row: PropertyRow, adapter_row: Row, value: Any) -> tuple[PropertyValue, bool]:
     """Return the property's value, and True if it is kept.
 
     A value is kept if the adapter reads the value again that the client gave.

@@ -80,7 +80,7 @@ def _is_answering(server: DirectoryServer, partition: PartitionStatus, wait_s: f
     """Ask the owner, and return True at its first sign of life."""
     owner, last_heard = partition.authority_name, server.driver.messages.find_last_heard
     before, delivery, deadline = last_heard(owner), _Delivery(), time.monotonic() + wait_s
-    question, queue = _question(server, partition, wait_s), _queue_of(server, owner)
+    question, queue = _build_question(server, partition, wait_s), _queue_of(server, owner)
     try:
         server.queue_manager.send(question, queue, observer=delivery)
     except (TransportError, ValueError) as error:
@@ -104,7 +104,7 @@ def _queue_of(server: DirectoryServer, machine_name: str) -> FormatName:
     return replication_queue(machine_name)
 
 
-def _question(server: DirectoryServer, partition: PartitionStatus, wait_s: float) -> Message:
+def _build_question(server: DirectoryServer, partition: PartitionStatus, wait_s: float) -> Message:
     """Return a request for newer changes, which changes nothing at the owner."""
     settings = server.settings
     request = SyncRequestMessage(

@@ -38,9 +38,9 @@ def directory_of(
         ConfigError: slapd is missing or cannot be started, or the settings contradict each other.
     """
     if store.url:
-        yield _given_options(store, folder)
+        yield _build_options(store, folder)
         return
-    slapd = _private_server(store, folder)
+    slapd = _prepare_private_server(store, folder)
     slapd.start()
     try:
         on_start(slapd)
@@ -73,11 +73,11 @@ def end_of(slapd: "OpenLdapServer", folder: DirectoryServerFolder, config_file: 
     except ConfigError as error:
         where = f"its last output cannot be written: {error}"
     return (
-        f"its slapd has ended ({_status_words(state['exit'])}), and is not started again; {where}. {advice}"
+        f"its slapd has ended ({_describe_exit(state['exit'])}), and is not started again; {where}. {advice}"
     )
 
 
-def _status_words(status: int | None) -> str:
+def _describe_exit(status: int | None) -> str:
     """Return words for an exit status, which is negative for a signal."""
     if status is None or status >= 0:
         return f"exit status {status}"
@@ -130,11 +130,11 @@ def load_directory(store: StoreSection, folder: DirectoryServerFolder, file: Pat
     Raises:
         ConfigError: slapd is missing, or an entry cannot be loaded.
     """
-    with _private_server(store, folder) as slapd:
+    with _prepare_private_server(store, folder) as slapd:
         slapd.load(file)
 
 
-def _private_server(store: StoreSection, folder: DirectoryServerFolder) -> "OpenLdapServer":
+def _prepare_private_server(store: StoreSection, folder: DirectoryServerFolder) -> "OpenLdapServer":
     try:
         from mqdssm.testing.openldap import OpenLdapServer  # noqa: PLC0415  needs Linux or another Unix
     except ImportError as error:  # no fcntl on Windows
@@ -148,7 +148,7 @@ def _private_server(store: StoreSection, folder: DirectoryServerFolder) -> "Open
     )
 
 
-def _given_options(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
+def _build_options(store: StoreSection, folder: DirectoryServerFolder) -> ConnectionOptions:
     """Return the options for a given directory."""
     password = None
     if store.password_file is not None:

@@ -12,7 +12,7 @@ from mqdssm.server.snapshot import (
     Problem,
     Severity,
     StoreSnapshot,
-    backlog_text,
+    describe_backlog,
 )
 
 BSC_SILENT_INTERVALS: Final = 2
@@ -159,5 +159,5 @@ def _of_neighbor(neighbor: NeighborSnapshot, bsc_ack_s: float) -> Iterator[Probl
 
 
 def _of_psc(psc: UnreachablePsc) -> Problem:
-    text = f"this server's PSC cannot be reached, and {backlog_text(0, psc.queued)}: {psc.problem}"
+    text = f"this server's PSC cannot be reached, and {describe_backlog(0, psc.queued)}: {psc.problem}"
     return Problem(severity="warning", subject=f"PSC {psc.machine_name}", text=text)

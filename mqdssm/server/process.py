@@ -27,9 +27,9 @@ from mqdssm.server.admission import Admission
 from mqdssm.server.config import ServerConfig, ServerSection
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
-from mqdssm.server.current_roles import current_identity, identity_of_running
+from mqdssm.server.current_roles import identity_of_running, read_current_identity
 from mqdssm.server.discovery import DiscoveryThread
-from mqdssm.server.first_objects import first_objects, make_first_objects
+from mqdssm.server.first_objects import build_first_objects, make_first_objects
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.hosts import HostTable
 from mqdssm.server.http_server import HttpServer
@@ -123,7 +123,7 @@ class ServerProcess:
             closing.enter_context(self._folder.locked())
             self._folder.record_format()
             key = PrivateKey.load(self._folder.key)
-            options = closing.enter_context(self._directory())
+            options = closing.enter_context(self._open_directory())
             store = self._wait_for(lambda: self._open_store(options, bytes(key.public_keys())))
             if store is None:
                 return  # stopped while the directory could not be reached
@@ -134,9 +134,9 @@ class ServerProcess:
                 return
             closing.callback(session.close)
             directory = Directory(session)
-            hosts = self._host_table(directory)
+            hosts = self._build_host_table(directory)
             messages = closing.enter_context(MessageStore(self._folder.messages))
-            network = self._network(hosts, messages)
+            network = self._build_network(hosts, messages)
             server = closing.enter_context(
                 start_directory_server(
                     self.config.settings(restored=self._restored),
@@ -157,17 +157,17 @@ class ServerProcess:
                 sessions=network.sessions,
                 transport_counts=network.counts,
                 own_objects=own_objects,
-                folder=lambda: self._folder_problems(messages.problem or marks.problem, network),
+                folder=lambda: self._collect_folder_problems(messages.problem or marks.problem, network),
             )
             self._open_local_port(closing, reader)
             admission = Admission(server, self.config, key.public_keys(), hosts)
-            tokens = closing.enter_context(self._token_admission(admission, key, network.address))
+            tokens = closing.enter_context(self._build_token_admission(admission, key, network.address))
             service = ControlService(
                 server, reader.read, self.stop, admission=admission, token_admission=tokens, hosts=hosts
             )
             control = closing.enter_context(ControlServer(self._folder.control, service))
             closing.callback(server.driver.stop)  # before the control socket, which waits for its clients
-            closing.enter_context(self._making_first_objects(server, bytes(key.public_keys())))
+            closing.enter_context(self._keep_making_first_objects(server, bytes(key.public_keys())))
             if self._stopping.is_set():
                 return
             self._answer_searches(closing, directory)
@@ -177,7 +177,7 @@ class ServerProcess:
             self._wait_for_end(server, network, control)
             notify_manager("STOPPING=1")
 
-    def _network(self, hosts: HostTable, messages: MessageStore) -> TcpNetwork:
+    def _build_network(self, hosts: HostTable, messages: MessageStore) -> TcpNetwork:
         """Return the network that the server's queue manager is started on."""
         return TcpNetwork(
             parse_socket_address(self.config.transport.listen, port_min=0),
@@ -188,7 +188,7 @@ class ServerProcess:
             address_setting="listen in server.toml",
         )
 
-    def _folder_problems(self, messages: str, network: TcpNetwork) -> FolderProblems:
+    def _collect_folder_problems(self, messages: str, network: TcpNetwork) -> FolderProblems:
         notified = "" if self._notifications is None else self._notifications.problem
         return FolderProblems(
             messages=messages,
@@ -197,7 +197,7 @@ class ServerProcess:
             directory=self._slapd_problem,
         )
 
-    def _directory(self) -> AbstractContextManager[ConnectionOptions]:
+    def _open_directory(self) -> AbstractContextManager[ConnectionOptions]:
         """Return the directory of the store, whose private slapd is watched."""
         return directory_of(self.config.store, self._folder, on_start=self._watch_slapd)
 
@@ -224,12 +224,12 @@ class ServerProcess:
         with ExitStack() as failing:
             store = LdapStore.open(options, owner=owner)
             failing.callback(store.close)
-            current = current_identity(store, identity, signing_key, self._folder.path)
+            current = read_current_identity(store, identity, signing_key, self._folder.path)
             failing.pop_all()
         self._follow(current)
         return store
 
-    def _token_admission(
+    def _build_token_admission(
         self, admission: Admission, key: PrivateKey, listen: SocketAddress
     ) -> TokenAdmission:
         tokens = JoinTokens(self._folder.tokens)
@@ -351,20 +351,20 @@ class ServerProcess:
                 )
             )
 
-    def _host_table(self, directory: Directory) -> HostTable:
+    def _build_host_table(self, directory: Directory) -> HostTable:
         """Return the addresses of other servers."""
         identifiers = {pinned.machine_name.casefold(): pinned.machine_id for pinned in self.config.pinned}
         machines = DirectoryMachines(directory)
         return HostTable(self._folder.hosts, self.config.transport.hosts, identifiers, machines)
 
     @contextmanager
-    def _making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
+    def _keep_making_first_objects(self, server: DirectoryServer, signing_key: bytes) -> Iterator[None]:
         """Make the server's own objects in a thread, until all exist.
 
         A PEC asks nobody, and tries once before the block: clients find its enterprise.
         """
         ending, marker = Event(), self._folder.founded
-        objects = tuple(first_objects(self.config.server, signing_key))
+        objects = tuple(build_first_objects(self.config.server, signing_key))
         reported_at = -math.inf if marker.exists() else time.monotonic()
 
         def make_once() -> str:

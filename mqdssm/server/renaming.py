@@ -16,7 +16,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server.config import ServerConfig, ServerSection
 from mqdssm.server.control_protocol import problem_of
-from mqdssm.server.current_roles import current_identity
+from mqdssm.server.current_roles import read_current_identity
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.identity_file import write_identity
 from mqdssm.server.private_directory import directory_of
@@ -42,7 +42,7 @@ def rename_server(folder: DirectoryServerFolder, machine_name: str, *, dry_run: 
         with directory_of(config.store, folder) as options:
             store = LdapStore.open(options)
             try:
-                identity = current_identity(store, config.server, signing_key, folder.path)
+                identity = read_current_identity(store, config.server, signing_key, folder.path)
                 renamed = _with_name(identity, machine_name)
                 _check_name(store.perform, identity, machine_name)
             finally:

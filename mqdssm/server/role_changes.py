@@ -24,7 +24,7 @@ from mqdssm.server.object_changes import RequestedChange
 _SERVERS: Final = Service.PSC | Service.PEC
 
 
-def role_change(request: RoleRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
+def build_role_change(request: RoleRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
     """Return the change of an object that gives a machine another role.
 
     Args:
@@ -39,7 +39,7 @@ def role_change(request: RoleRequest, look_up: LookUp, status: ServerStatus) -> 
     """
     machine = _read(look_up, ObjectType.MACHINE, request.machine_name)
     if request.role is Role.PEC:
-        if not _service(machine) & _SERVERS:
+        if not _read_service(machine) & _SERVERS:
             raise ValueError(f"{request.machine_name} is no PSC: only a PSC becomes the PEC")
         _check_is_near(request.machine_name, status)
         enterprises = list_objects(look_up, ObjectType.ENTERPRISE)
@@ -48,7 +48,7 @@ def role_change(request: RoleRequest, look_up: LookUp, status: ServerStatus) -> 
         named = (Propid.E_PECNAME, request.machine_name)
         return RequestedChange.of_existing(ObjectType.ENTERPRISE, enterprises[0].identifier, (named,))
     service = Service.NONE if request.role is None else SERVICES[request.role]
-    if request.role is None and _service(machine) & _SERVERS:
+    if request.role is None and _read_service(machine) & _SERVERS:
         raise ValueError(
             f"{request.machine_name} is the PSC of its site: hand the site over first, or remove the site"
         )
@@ -79,7 +79,7 @@ def _check_is_near(machine_name: str, status: ServerStatus) -> None:
             )
 
 
-def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
+def build_site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStatus) -> RequestedChange:
     """Return the change of a site that names another PSC and its key, or none.
 
     Args:
@@ -108,7 +108,7 @@ def site_psc_change(request: SitePscRequest, look_up: LookUp, status: ServerStat
     return RequestedChange.of_existing(ObjectType.SITE, site.identifier, properties)
 
 
-def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> RequestedChange:
+def build_server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> RequestedChange:
     """Return the deletion of the machine of a BSC.
 
     Args:
@@ -122,7 +122,7 @@ def server_removal(request: ServerRemovalRequest, server: DirectoryServer) -> Re
     """
     name, look_up, site_id = request.machine_name, server.store.lookup, server.settings.site_id
     machine = _read(look_up, ObjectType.MACHINE, name)
-    role = role_of(_service(machine), name, pec_name_of(server.driver.status()))
+    role = role_of(_read_service(machine), name, pec_name_of(server.driver.status()))
     if role is None:
         raise ValueError(f"{name} is no directory server: delete its queue manager")
     if role is Role.PEC:
@@ -152,6 +152,6 @@ def _read(look_up: LookUp, object_type: ObjectType, name: str) -> ops.ObjectRead
     return read
 
 
-def _service(machine: ops.ObjectRead) -> Service:
+def _read_service(machine: ops.ObjectRead) -> Service:
     value = dict(machine.properties or ()).get(Propid.QM_SERVICE)
     return Service(value if isinstance(value, int) else 0)

@@ -25,7 +25,7 @@ from mqdssm.server.config import (
     ServerSection,
     StoreSection,
     TransportSection,
-    encoded_keys,
+    encode_keys,
 )
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, problem_of
 from mqdssm.server.folder import DirectoryServerFolder
@@ -121,7 +121,7 @@ def add_server(
     draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
     folder = DirectoryServerFolder(path)
     is_repeated = _has_request(folder)
-    request = _begun(folder, draft) if is_repeated else _begin(folder, draft)
+    request = _read_begun(folder, draft) if is_repeated else _begin(folder, draft)
     try:
         reply = client.admit(request)
     except DirectoryNotConnected as error:  # OutcomeUnknown, too: the other server may have taken the key
@@ -130,7 +130,7 @@ def add_server(
         if not is_repeated:  # else the first request may have been carried out
             _discard(folder)
         raise
-    file = _write_config(folder, _admitted_config(request, reply, listen))
+    file = _write_config(folder, _build_admitted_config(request, reply, listen))
     with convert_folder_errors(f"{folder.admission} cannot be removed"):
         folder.admission.unlink()
     return file
@@ -167,7 +167,7 @@ def check_addition(
     draft = _draft(role=role, site=site, machine_name=machine_name, listen=listen, address=address or listen)
     folder = DirectoryServerFolder(path)
     if _has_request(folder):
-        _begun(folder, draft)
+        _read_begun(folder, draft)
     else:
         folder.check_new()
         if client is not None:
@@ -201,7 +201,7 @@ def _draft(
             address=address,
         )
         TransportSection(listen=listen)
-        _server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
+        _build_server_section(request, enterprise="", pec_name=machine_name, psc_name=machine_name)
     except ValidationError as error:
         raise ConfigError(problem_of(error)) from None
     reached = parse_socket_address(address)
@@ -229,7 +229,7 @@ def _begin(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionR
     folder.make()
     try:
         key = PrivateKey.load_or_generate(folder.key)
-        request = draft.model_copy(update={"public_keys": encoded_keys(key.public_keys())})
+        request = draft.model_copy(update={"public_keys": encode_keys(key.public_keys())})
         write_atomically(folder.admission, [request.model_dump_json(indent=1)])
     except ConfigError:
         _discard(folder)
@@ -237,7 +237,7 @@ def _begin(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionR
     return request
 
 
-def _begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionRequest:
+def _read_begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionRequest:
     """Return the request that was begun in a folder.
 
     Raises:
@@ -249,7 +249,7 @@ def _begun(folder: DirectoryServerFolder, draft: AdmissionRequest) -> AdmissionR
         request = AdmissionRequest.model_validate_json(data)
     except ValidationError as error:
         raise ConfigError(f"{folder.admission} is no request: {problem_of(error)}") from None
-    keys = encoded_keys(PrivateKey.load(folder.key).public_keys())
+    keys = encode_keys(PrivateKey.load(folder.key).public_keys())
     own = {"machine_id": request.machine_id, "site_id": request.site_id, "public_keys": keys}
     if draft.model_copy(update=own) != request:
         raise ConfigError(
@@ -267,7 +267,7 @@ def _discard(folder: DirectoryServerFolder) -> None:
         folder.path.rmdir()
 
 
-def _admitted_config(request: AdmissionRequest, reply: AdmissionReply, listen: str) -> ServerConfig:
+def _build_admitted_config(request: AdmissionRequest, reply: AdmissionReply, listen: str) -> ServerConfig:
     """Return the configuration of a server that was admitted.
 
     Raises:
@@ -275,7 +275,7 @@ def _admitted_config(request: AdmissionRequest, reply: AdmissionReply, listen: s
     """
     try:
         return ServerConfig(
-            server=_server_section(
+            server=_build_server_section(
                 request.model_copy(update={"site_id": reply.site_id}),
                 enterprise=reply.enterprise,
                 pec_name=reply.pec_name,
@@ -288,7 +288,7 @@ def _admitted_config(request: AdmissionRequest, reply: AdmissionReply, listen: s
         raise ConfigError(f"the reply cannot be used: {problem_of(error)}") from None
 
 
-def _server_section(
+def _build_server_section(
     request: AdmissionRequest, *, enterprise: str, pec_name: str, psc_name: str
 ) -> ServerSection:
     """Return the identity of a server that is admitted.

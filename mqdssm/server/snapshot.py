@@ -22,13 +22,13 @@ ServerPart = Literal["replication", "notification", "queue manager", "transport"
 _KNOWN_FIRST = Field(union_mode="left_to_right")  # else any text of a newer server
 
 
-def backlog_text(changes: int, messages: int) -> str:
+def describe_backlog(changes: int, messages: int) -> str:
     """Say what waits for a neighbour."""
     parts = [f"{changes:,} changes"] * bool(changes) + [f"{messages:,} messages"] * bool(messages)
     return f"{' and '.join(parts or ['0 messages'])} wait for it"
 
 
-def _known_severity(severity: str) -> str:
+def _replace_unknown_severity(severity: str) -> str:
     """Return a severity; "error" for one that only newer servers know."""
     return severity if severity in get_args(Severity) else "error"
 
@@ -124,7 +124,7 @@ class NeighborSnapshot(_Part):
     @property
     def backlog(self) -> str:
         """Changes and messages that wait for it, as text."""
-        return backlog_text(self.waiting, self.queued)
+        return describe_backlog(self.waiting, self.queued)
 
     @property
     def unacknowledged(self) -> int:
@@ -300,7 +300,7 @@ class Problem(_Part):
         text: the condition, and what to do.
     """
 
-    severity: Annotated[Severity, BeforeValidator(_known_severity)]
+    severity: Annotated[Severity, BeforeValidator(_replace_unknown_severity)]
     subject: str
     text: str
 

@@ -60,7 +60,7 @@ class SnapshotReader:
         self._transport_counts, self._own_objects = transport_counts, own_objects
         self._folder = folder
         self._known: Final = KnownSites(server.store.lookup)
-        self._started_at: Final = _moment(clock())
+        self._started_at: Final = _convert_time(clock())
 
     def read(self, *, refresh: bool = True) -> ServerSnapshot:
         """Return the current state.
@@ -76,14 +76,16 @@ class SnapshotReader:
             self._known.refresh(
                 [partition.partition_id for partition in status.partitions], pec_name_of(status)
             )
-        sessions = tuple(map(_session, self._sessions()))
+        sessions = tuple(map(_convert_session, self._sessions()))
         unreachable = {
             session.peer.casefold(): session.problem for session in sessions if session.is_initiator
         }
-        partitions = tuple(map(self._partition, status.partitions))
-        queues = self._queues()
+        partitions = tuple(map(self._convert_partition, status.partitions))
+        queues = self._read_queues()
         queued = {queue.name.casefold(): queue.messages for queue in queues if queue.is_outgoing}
-        neighbors = tuple(self._neighbor(neighbor, unreachable, queued) for neighbor in status.neighbors)
+        neighbors = tuple(
+            self._convert_neighbor(neighbor, unreachable, queued) for neighbor in status.neighbors
+        )
         psc_key = status.psc_name.casefold()
         psc_problem = unreachable.get(psc_key) or self._silence_of(status.psc_name)
         psc_queued = queued.get(psc_key, 0)
@@ -98,12 +100,12 @@ class SnapshotReader:
             site_id=settings.site_id.uuid,
             site_name=self._known.name_of(settings.site_id),
             started_at=self._started_at,
-            taken_at=_moment(self._clock()),
+            taken_at=_convert_time(self._clock()),
             is_working=is_working,
             store=store,
             partitions=partitions,
             neighbors=neighbors,
-            sites=tuple(map(self._site, self._known.sites())),
+            sites=tuple(map(self._convert_site, self._known.sites())),
             own_objects=own_objects,
             sessions=sessions,
             queues=queues,
@@ -111,8 +113,8 @@ class SnapshotReader:
                 MessageCount(message_type=kind.message_type, outcome=kind.outcome, count=count)
                 for kind, count in sorted(server.driver.messages.copy().items())
             ),
-            events=self._all_events(),
-            notes=self._notes(),
+            events=self._collect_events(),
+            notes=self._read_notes(),
             problems=problems_of(
                 is_working=is_working,
                 store=store,
@@ -147,15 +149,15 @@ class SnapshotReader:
         """
         self._server.store.check(wait_s)
 
-    def _all_events(self) -> tuple[EventCount, ...]:
+    def _collect_events(self) -> tuple[EventCount, ...]:
         return (
-            *_events("replication", self._server.driver.counts),
-            *_events("notification", None if self._own_objects is None else self._own_objects.counts),
-            *_events("queue manager", self._server.queue_manager.counts),
-            *_events("transport", self._transport_counts),
+            *_convert_counts("replication", self._server.driver.counts),
+            *_convert_counts("notification", None if self._own_objects is None else self._own_objects.counts),
+            *_convert_counts("queue manager", self._server.queue_manager.counts),
+            *_convert_counts("transport", self._transport_counts),
         )
 
-    def _queues(self) -> tuple[QueueSnapshot, ...]:
+    def _read_queues(self) -> tuple[QueueSnapshot, ...]:
         return tuple(
             QueueSnapshot(
                 name=queue.name,
@@ -166,7 +168,7 @@ class SnapshotReader:
             for queue in self._server.queue_manager.queues()
         )
 
-    def _partition(self, partition: PartitionStatus) -> PartitionSnapshot:
+    def _convert_partition(self, partition: PartitionStatus) -> PartitionSnapshot:
         return PartitionSnapshot(
             partition_id=partition.partition_id.uuid,
             is_enterprise=partition.partition_id == PEC_PARTITION_ID,
@@ -183,7 +185,7 @@ class SnapshotReader:
             is_new=partition.is_new,
         )
 
-    def _neighbor(
+    def _convert_neighbor(
         self, neighbor: NeighborStatus, unreachable: dict[str, str], queued: dict[str, int]
     ) -> NeighborSnapshot:
         key = neighbor.machine_name.casefold()
@@ -204,12 +206,12 @@ class SnapshotReader:
                 for ack in neighbor.acknowledgements
             ),
             silent_s=neighbor.silent_s,
-            last_heard=None if last_heard is None else _moment(last_heard),
+            last_heard=None if last_heard is None else _convert_time(last_heard),
             problem=unreachable.get(key, ""),
             queued=queued.get(key, 0),
         )
 
-    def _site(self, site: ListedSite) -> SiteSnapshot:
+    def _convert_site(self, site: ListedSite) -> SiteSnapshot:
         psc = (KnownServer(machine_name=site.psc_name, role=Role.PSC),) if site.psc_name else ()
         return SiteSnapshot(
             site_id=site.site_id.uuid,
@@ -236,13 +238,13 @@ class SnapshotReader:
             ),
         )
 
-    def _notes(self) -> tuple[NoteSnapshot, ...]:
+    def _read_notes(self) -> tuple[NoteSnapshot, ...]:
         own_objects = self._own_objects
         received = () if own_objects is None else own_objects.driver.notes.list_latest()
         notes = (*self._server.driver.notes.list_latest(), *received)
         return tuple(
             NoteSnapshot(
-                at=_moment(note.at),
+                at=_convert_time(note.at),
                 summary=note.summary,
                 detail=note.detail,
                 is_warning=note.is_warning,
@@ -252,7 +254,7 @@ class SnapshotReader:
         )
 
 
-def _session(session: SessionStatus) -> SessionSnapshot:
+def _convert_session(session: SessionStatus) -> SessionSnapshot:
     return SessionSnapshot(
         peer=session.peer,
         is_initiator=session.is_initiator,
@@ -262,10 +264,10 @@ def _session(session: SessionStatus) -> SessionSnapshot:
     )
 
 
-def _events(part: ServerPart, counts: EventCounts | None) -> tuple[EventCount, ...]:
+def _convert_counts(part: ServerPart, counts: EventCounts | None) -> tuple[EventCount, ...]:
     seen = {} if counts is None else counts.copy()
     return tuple(EventCount(part=part, event=name, count=count) for name, count in sorted(seen.items()))
 
 
-def _moment(seconds: float) -> datetime:
+def _convert_time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

@@ -11,7 +11,7 @@ from typing import Final
 from mqdssm.engines.replication.settings import Role
 from mqdssm.pipeline.report.drawing import Drawing, GraphEdge, GraphNode, draw
 from mqdssm.pipeline.report.page import RenderedPage, render_page, shown
-from mqdssm.server.snapshot import NeighborSnapshot, ServerSnapshot, backlog_text
+from mqdssm.server.snapshot import NeighborSnapshot, ServerSnapshot, describe_backlog
 
 ROWS_MAX: Final = 200
 """Rows of a table that are shown."""
@@ -23,7 +23,7 @@ _RADIUS: Final = {Role.PEC: 13.0, Role.PSC: 10.0, Role.BSC: 7.0}
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
-def status_page(snapshot: ServerSnapshot) -> RenderedPage:
+def render_status_page(snapshot: ServerSnapshot) -> RenderedPage:
     """Return the status page of a snapshot.
 
     Raises:
@@ -37,29 +37,29 @@ def status_page(snapshot: ServerSnapshot) -> RenderedPage:
         more="connect-src 'self'; img-src data:; ",
         title=f"Directory server {shown(snapshot.machine_name)}",
         server=snapshot,
-        worst=_worst(snapshot),
-        result=_result(snapshot),
-        tiles=_tiles(snapshot),
+        worst=_find_worst_severity(snapshot),
+        result=_describe_result(snapshot),
+        tiles=_list_tiles(snapshot),
         picture=picture,
         servers_left_out=servers - len(picture.nodes),
         rows_max=ROWS_MAX,
         span=span,
-        milliseconds=milliseconds,
+        milliseconds=format_milliseconds,
     )
 
 
-def _worst(snapshot: ServerSnapshot) -> str:
+def _find_worst_severity(snapshot: ServerSnapshot) -> str:
     return snapshot.problems[0].severity if snapshot.problems else "fine"
 
 
-def _result(snapshot: ServerSnapshot) -> str:
+def _describe_result(snapshot: ServerSnapshot) -> str:
     if not snapshot.is_healthy:
         return "The server does not do its work: see the problems."
     number = sum(problem.severity == "warning" for problem in snapshot.problems)
     return f"The server works. Warnings: {number}." if number else "The server works."
 
 
-def _tiles(snapshot: ServerSnapshot) -> Iterator[tuple[str, int]]:
+def _list_tiles(snapshot: ServerSnapshot) -> Iterator[tuple[str, int]]:
     yield "partitions", len(snapshot.partitions)
     yield "neighbours", len(snapshot.neighbors)
     yield "changes that wait for neighbours", sum(neighbor.waiting for neighbor in snapshot.neighbors)
@@ -75,7 +75,7 @@ def span(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
-def milliseconds(seconds: float) -> str:
+def format_milliseconds(seconds: float) -> str:
     """Return a duration in milliseconds."""
     return f"{seconds * 1000:,.1f} ms"
 
@@ -100,13 +100,15 @@ def picture_of_servers(snapshot: ServerSnapshot) -> tuple[Drawing, int]:
     Returns:
         The drawing, and the number of servers that there are.
     """
-    servers = _servers(snapshot)
+    servers = _list_servers(snapshot)
     chosen = dict(list(servers.items())[:SERVERS_MAX])
     places = {key: place for place, key in enumerate(chosen)}
-    return draw([_node(server) for server in chosen.values()], list(_edges(snapshot, places))), len(servers)
+    return draw([_draw_node(server) for server in chosen.values()], list(_draw_edges(snapshot, places))), len(
+        servers
+    )
 
 
-def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
+def _list_servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     """Return the servers by name: this one, its neighbours, the others.
 
     Neighbours with problems come before the other neighbours.
@@ -119,15 +121,15 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
         about="this server",
     )
     servers = {snapshot.machine_name.casefold(): own}
-    listed = _drawn_servers(snapshot)
-    for neighbor in sorted(snapshot.neighbors, key=lambda neighbor: _severity(neighbor) == "fine"):
+    listed = _list_known_servers(snapshot)
+    for neighbor in sorted(snapshot.neighbors, key=lambda neighbor: _judge_severity(neighbor) == "fine"):
         key = neighbor.machine_name.casefold()
         role = listed[key].role if key in listed else Role.BSC if neighbor.is_bsc else Role.PSC
         servers[key] = _Drawn(
             name=neighbor.machine_name,
             role=role,
             site=neighbor.site_name,
-            severity=_severity(neighbor),
+            severity=_judge_severity(neighbor),
             about=neighbor.problem or neighbor.backlog,
         )
     if snapshot.psc_name:
@@ -148,7 +150,7 @@ def _servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     return servers
 
 
-def _drawn_servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
+def _list_known_servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     return {
         server.machine_name.casefold(): _Drawn(
             name=server.machine_name,
@@ -162,12 +164,12 @@ def _drawn_servers(snapshot: ServerSnapshot) -> dict[str, _Drawn]:
     }
 
 
-def _severity(neighbor: NeighborSnapshot) -> str:
+def _judge_severity(neighbor: NeighborSnapshot) -> str:
     is_alarm = any(ack.is_alarm for ack in neighbor.acknowledgements)
     return "warning" if neighbor.problem or is_alarm else "fine"
 
 
-def _node(server: _Drawn) -> GraphNode:
+def _draw_node(server: _Drawn) -> GraphNode:
     site = f" · {server.site}" if server.site else ""
     note = f"{server.role.value}{site}"
     return GraphNode(
@@ -180,7 +182,7 @@ def _node(server: _Drawn) -> GraphNode:
     )
 
 
-def _edges(snapshot: ServerSnapshot, places: dict[str, int]) -> Iterable[GraphEdge]:
+def _draw_edges(snapshot: ServerSnapshot, places: dict[str, int]) -> Iterable[GraphEdge]:
     own = places[snapshot.machine_name.casefold()]
     for neighbor in snapshot.neighbors:
         place = places.get(neighbor.machine_name.casefold())
@@ -191,14 +193,14 @@ def _edges(snapshot: ServerSnapshot, places: dict[str, int]) -> Iterable[GraphEd
             ends=(own, place),
             label=f"{neighbor.waiting + neighbor.queued:,}",
             title=f"{neighbor.machine_name}: {neighbor.backlog}; {about}",
-            severity=_severity(neighbor),
+            severity=_judge_severity(neighbor),
         )
     psc = places.get(snapshot.psc_name.casefold())
     if psc is not None and psc != own:
         missing = sum(partition.missing for partition in snapshot.partitions)
         about = f"{missing:,} of its changes are missing here"
         if snapshot.psc_problem:
-            about += f"; {backlog_text(0, snapshot.psc_queued)}; {snapshot.psc_problem}"
+            about += f"; {describe_backlog(0, snapshot.psc_queued)}; {snapshot.psc_problem}"
         yield GraphEdge(
             ends=(own, psc),
             label=f"{missing:,}",

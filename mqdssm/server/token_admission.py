@@ -21,7 +21,7 @@ from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
 from mqdssm.model.transport import Message
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import encoded_keys
+from mqdssm.server.config import encode_keys
 from mqdssm.server.control_protocol import (
     AdmissionReply,
     AdmissionRequest,
@@ -225,9 +225,9 @@ class TokenAdmission:
         """
         claims, own = token.claims, (request.role, request.site, request.machine_name)
         if token.is_expired(self._tokens.now()):
-            return self._refusal_reply(token, "has expired: make another one")
+            return self._refuse_token(token, "has expired: make another one")
         if own != (claims.role, claims.site, claims.machine_name):
-            return self._refusal_reply(
+            return self._refuse_token(
                 token, f"is for the {claims.role} {claims.machine_name} of {claims.site}"
             )
         fingerprint = fingerprint_of(b64decode(request.public_keys))
@@ -238,12 +238,12 @@ class TokenAdmission:
                 f"was used before, and somebody at {request.address} uses it again with another key: look if "
                 "the server that was admitted is yours, and make another token",
             )
-            return self._refusal_reply(token, "was used already: make another one")
+            return self._refuse_token(token, "was used already: make another one")
         reply = reply_of(lambda: self._admission.admit(request, is_repeated=record.is_admitted))
         if isinstance(reply, AdmissionReply):
             self._record_admission(token, request, fingerprint, is_repeated=record.is_admitted)
             return reply
-        refusal = reply if isinstance(reply, RefusedReply) else self._refusal_reply(token, "cannot be used")
+        refusal = reply if isinstance(reply, RefusedReply) else self._refuse_token(token, "cannot be used")
         self.counts.add("refused")
         if refusal.kind != "unknown":
             self._tokens.record_outcome(claims.token_id, is_admitted=False)
@@ -265,7 +265,7 @@ class TokenAdmission:
                 f"It is at {request.address}, and its key is {fingerprint}"
             )
 
-    def _refusal_reply(self, token: JoinToken, problem: str) -> RefusedReply:
+    def _refuse_token(self, token: JoinToken, problem: str) -> RefusedReply:
         self.counts.add("refused")
         text = f"the join token for {token.claims.machine_name} {problem}"
         return RefusedReply(problem=text, kind="usage")
@@ -286,7 +286,7 @@ class TokenAdmission:
         """
         channel = token.channel(nonce)
         self._admission.hosts.resolver.add_host(channel, address)
-        content = JoinReply(nonce=nonce, public_keys=encoded_keys(self._public_keys), reply=reply)
+        content = JoinReply(nonce=nonce, public_keys=encode_keys(self._public_keys), reply=reply)
         message = Message(body=seal_reply(token, self._key, content), time_to_reach_queue_s=REACH_S)
         self._queue_manager.send(message, PrivateFormatName(channel.uuid, ANSWER.number))
 

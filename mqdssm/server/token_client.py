@@ -111,7 +111,7 @@ class TokenClient:
             problems = [status.problem for status in network.sessions() if status.is_initiator]
             is_reached = network.counts.copy().get("session opened", 0) > 0
         if reply is not None:
-            return self._admitted(reply)
+            return self._check_reply(reply)
         where = f"{claims.server_name} at {claims.address}"
         if not is_reached:
             raise DirectoryNotConnected(f"{where} cannot be reached: {' '.join(problems) or 'no answer'}")
@@ -133,7 +133,7 @@ class TokenClient:
                 return reply
         return None
 
-    def _admitted(self, reply: JoinReply) -> AdmissionReply:
+    def _check_reply(self, reply: JoinReply) -> AdmissionReply:
         """Return the facts in a reply, with the address of the server.
 
         Raises:

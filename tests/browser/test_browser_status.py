@@ -10,9 +10,9 @@ from support.project.browser import needs_chromium, opened, title_in_frame
 from support.replication.snapshots import snapshot_of
 
 from mqdssm.server.http_server import HttpReply, HttpServer
-from mqdssm.server.local_pages import status_reply
+from mqdssm.server.local_pages import build_status_reply
 from mqdssm.server.snapshot import ServerSnapshot
-from mqdssm.server.status_page import status_page
+from mqdssm.server.status_page import render_status_page
 
 HOSTILE = '</title><script>document.title="owned"</script><img src=http://192.0.2.1/x onerror=alert(1)>'
 
@@ -35,7 +35,7 @@ class Site:
         with self._lock:
             snapshot = self.snapshots[min(self.requests, len(self.snapshots) - 1)]
             self.requests += 1
-        reply = status_reply(snapshot)
+        reply = build_status_reply(snapshot)
         body = self.change(reply.body.decode()).encode()
         return HttpReply(body=body, content_type=reply.content_type, policy=reply.policy)
 
@@ -114,7 +114,7 @@ document.title = JSON.stringify({
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_is_readable(tmp_path, count: int, width: int, dark: bool) -> None:
-    text = status_page(snapshot_of(count=count, hostile="-" + "x" * 60)).text
+    text = render_status_page(snapshot_of(count=count, hostile="-" + "x" * 60)).text
     text = text.replace("</body>", f"<script>{MEASURE}</script></body>")
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     measured = json.loads(title_in_frame(text, tmp_path, width, scheme))

@@ -21,7 +21,7 @@ from mqdssm.pipeline.sync import load_declaration
 from mqdssm.pipeline.validate.nightly.run import load_acceptance
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.own_rules import load as load_rules
-from mqdssm.server.config import MetricsSection, ServerConfig, encoded_keys
+from mqdssm.server.config import MetricsSection, ServerConfig, encode_keys
 
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(toml|yaml|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,7 +47,7 @@ def read_connections(file: Path) -> None:
 
 
 def read_server(file: Path) -> None:
-    keys = encoded_keys(key_of("PEC").public_keys())
+    keys = encode_keys(key_of("PEC").public_keys())
     file.write_text(file.read_text().replace("…", keys))
     config = ServerConfig.read(file)
     assert config.settings().machine_name == config.server.machine_name

@@ -13,7 +13,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import Service
 from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
-from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, ServerSection, encoded_keys
+from mqdssm.server.config import LIMITS, TIMERS, ServerConfig, ServerSection, encode_keys
 
 MACHINE = "11111111-2222-3333-4444-555555555555"
 MINIMAL = f"""
@@ -65,7 +65,7 @@ connections_max = 9
 machine_name = "PEC01"
 machine_id = "{MACHINE}"
 role = "PEC"
-public_keys = "{encoded_keys(keys)}"
+public_keys = "{encode_keys(keys)}"
 """,
     )
     assert config.store.password_file == Path("secrets/password")  # relative to the file, where it is read

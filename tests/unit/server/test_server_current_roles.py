@@ -15,16 +15,16 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encoded_keys
+from mqdssm.server.config import ServerConfig, ServerSection, TransportSection, encode_keys
 from mqdssm.server.control_protocol import AdmissionRequest, SiteRequest
 from mqdssm.server.current_roles import (
-    current_identity,
     identity_of_running,
+    read_current_identity,
     role_of,
     role_of_running,
 )
 from mqdssm.server.hosts import HostTable
-from mqdssm.server.new_sites import new_site
+from mqdssm.server.new_sites import build_new_site
 from mqdssm.server.snapshot_reader import SnapshotReader
 
 SITES = {"PEC": "Site0", "PSC1": "Site1", "BSC1": "Site1"}
@@ -83,7 +83,7 @@ def request(role: Role, site: str, name: str) -> AdmissionRequest:
         role=role,
         site=site,
         site_id=uuid4(),
-        public_keys=encoded_keys(key_of(name).public_keys()),
+        public_keys=encode_keys(key_of(name).public_keys()),
         address="127.0.0.1:1801",
     )
 
@@ -103,7 +103,7 @@ def test_the_role_follows_the_enterprise(handed_over: Enterprise, tmp_path: Path
     for name, live in handed_over.servers.items():
         store = live.store._store
         for configured in before[name], after[name]:
-            assert current_identity(store, configured, keys_of(name), tmp_path) == after[name]
+            assert read_current_identity(store, configured, keys_of(name), tmp_path) == after[name]
             assert identity_of_running(live.server, configured) == after[name]
 
 
@@ -111,7 +111,7 @@ def test_another_key_is_refused(handed_over: Enterprise, tmp_path: Path):
     """Other servers would refuse all messages of the server."""
     store = handed_over.servers["PEC"].store._store
     with pytest.raises(ConfigError, match=r"key\.pem .* is not the key"):
-        current_identity(store, section("PEC", Role.PSC, "PSC1"), keys_of("LEFT"), tmp_path)
+        read_current_identity(store, section("PEC", Role.PSC, "PSC1"), keys_of("LEFT"), tmp_path)
 
 
 def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
@@ -123,7 +123,7 @@ def test_servers_are_shown_with_their_current_roles(handed_over: Enterprise):
 def test_only_the_pec_adds_a_site(handed_over: Enterprise):
     """Decision T157: the old PEC is a PSC now."""
     with pytest.raises(ValueError, match="PEC is a PSC: only the PEC adds a site"):
-        new_site(SiteRequest(attributes={"Name": "Lima"}), handed_over.servers["PEC"].server)
+        build_new_site(SiteRequest(attributes={"Name": "Lima"}), handed_over.servers["PEC"].server)
 
 
 def test_a_pec_with_an_empty_directory_admits_nobody(tmp_path: Path):
@@ -153,7 +153,7 @@ def test_the_current_pec_admits_servers_and_the_former_one_names_it(handed_over:
     reply = former.admit(request(Role.BSC, "Site0", "BSC0"))
     assert (reply.pec_name, reply.psc_name) == ("PSC1", "PEC")
     assert [(key.machine_name, key.role) for key in reply.keys] == [("PEC", Role.PSC), ("PSC1", Role.PEC)]
-    assert reply.keys[1].public_keys == encoded_keys(key_of("PSC1").public_keys())
+    assert reply.keys[1].public_keys == encode_keys(key_of("PSC1").public_keys())
 
 
 def test_a_handover_of_a_site_makes_its_psc_a_bsc(tmp_path: Path):
@@ -183,7 +183,7 @@ def test_a_handover_of_a_site_makes_its_psc_a_bsc(tmp_path: Path):
             if name in before:
                 assert identity_of_running(live.server, before[name]) == after[name]
                 store = live.store._store
-                assert current_identity(store, before[name], keys_of(name), tmp_path) == after[name]
+                assert read_current_identity(store, before[name], keys_of(name), tmp_path) == after[name]
         demoted = bsc.driver.change(
             command=Command.UPDATE,
             object_type=ObjectType.MACHINE,
@@ -193,6 +193,6 @@ def test_a_handover_of_a_site_makes_its_psc_a_bsc(tmp_path: Path):
         )
         assert demoted.status == Hresult.MQ_OK
         with pytest.raises(ConfigError, match="without a role"):
-            current_identity(bsc.store._store, before["PSC1"], keys_of("PSC1"), tmp_path)
+            read_current_identity(bsc.store._store, before["PSC1"], keys_of("PSC1"), tmp_path)
     finally:
         enterprise.close()

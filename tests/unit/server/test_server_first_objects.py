@@ -81,7 +81,7 @@ def test_they_are_created_once_and_before_the_server_is_ready_also_behind_a_cras
 
 def test_a_directory_that_goes_away_during_the_start_is_waited_for(folder, monkeypatch):
     """Behind the store come the comparison of the identity and the session for readers."""
-    attempts = {"current_identity": 0, "open": 0}
+    attempts = {"read_current_identity": 0, "open": 0}
 
     def away_at_first(name, function):
         def attempt(*given, **named):
@@ -94,12 +94,14 @@ def test_a_directory_that_goes_away_during_the_start_is_waited_for(folder, monke
 
     monkeypatch.setattr(server_process, "RETRY_FIRST_S", 0.01)
     monkeypatch.setattr(
-        server_process, "current_identity", away_at_first("current_identity", server_process.current_identity)
+        server_process,
+        "read_current_identity",
+        away_at_first("read_current_identity", server_process.read_current_identity),
     )
     opened = away_at_first("open", server_process.Session.open)
     monkeypatch.setattr(server_process, "Session", type("Opened", (), {"open": staticmethod(opened)}))
     run_until_ready(folder)
-    assert attempts == {"current_identity": 2, "open": 2}
+    assert attempts == {"read_current_identity": 2, "open": 2}
 
 
 def test_a_server_without_its_key_makes_no_other(folder):

@@ -18,7 +18,7 @@ from mqdssm.errors import MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID
-from mqdssm.server.first_objects import first_objects, make_first_objects
+from mqdssm.server.first_objects import build_first_objects, make_first_objects
 from mqdssm.server.object_changes import RequestedChange
 from mqdssm.testing.memory_store.store import MemoryStore
 
@@ -31,7 +31,7 @@ def enterprise() -> Iterator[Enterprise]:
 
 
 def objects_of_pec() -> tuple[RequestedChange, ...]:
-    return tuple(first_objects(section_of_pec(), bytes(key_of("PEC").public_keys())))
+    return tuple(build_first_objects(section_of_pec(), bytes(key_of("PEC").public_keys())))
 
 
 def enterprise_ids(enterprise: Enterprise, name: str) -> list[Guid | None]:

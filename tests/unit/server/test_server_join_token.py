@@ -12,7 +12,7 @@ from support.replication.queue_managers import key_of
 import mqdssm
 from mqdssm.engines.replication.settings import Role
 from mqdssm.errors import ConfigError
-from mqdssm.server.config import encoded_keys
+from mqdssm.server.config import encode_keys
 from mqdssm.server.control_protocol import AdmissionReply, AdmissionRequest, KnownKey, RefusedReply
 from mqdssm.server.join_token import (
     PREFIX,
@@ -56,7 +56,7 @@ def request(key=PSC) -> JoinRequest:
         role=Role.PSC,
         site="Paris",
         site_id=uuid4(),
-        public_keys=encoded_keys(key.public_keys()),
+        public_keys=encode_keys(key.public_keys()),
         address="10.0.0.6:1801",
     )
     return JoinRequest(nonce=NONCE, request=asked)
@@ -67,12 +67,12 @@ def reply(key=PEC) -> JoinReply:
         machine_name="PEC",
         machine_id=uuid4(),
         role=Role.PEC,
-        public_keys=encoded_keys(key.public_keys()),
+        public_keys=encode_keys(key.public_keys()),
     )
     facts = AdmissionReply(
         enterprise="Contoso", site_id=uuid4(), pec_name="PEC", psc_name="", keys=(known,), hosts={}
     )
-    return JoinReply(nonce=NONCE, public_keys=encoded_keys(key.public_keys()), reply=facts)
+    return JoinReply(nonce=NONCE, public_keys=encode_keys(key.public_keys()), reply=facts)
 
 
 def parsed(body: bytes) -> Sealed:

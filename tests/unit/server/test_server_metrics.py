@@ -17,14 +17,14 @@ from support.replication.snapshots import (
 )
 
 from mqdssm.drivers.measurements import DURATION_LIMITS_S
-from mqdssm.server.metrics import metrics_text
+from mqdssm.server.metrics import format_metrics
 from mqdssm.server.snapshot import QueueSnapshot
 
 
 def read(snapshot) -> dict[str, list[tuple[dict[str, str], float]]]:
     """The samples by name, as Prometheus reads them."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
-    for family in text_string_to_metric_families(metrics_text(snapshot).decode()):
+    for family in text_string_to_metric_families(format_metrics(snapshot).decode()):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((dict(sample.labels), sample.value))
     return found
@@ -147,7 +147,7 @@ def test_the_page_of_the_documentation_names_all_metrics():
     page = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(mqdssm_\w+)` \| ([\w, ]*?) ?\|", page, re.MULTILINE)
     made = {}
-    for family in text_string_to_metric_families(metrics_text(snapshot_of()).decode()):
+    for family in text_string_to_metric_families(format_metrics(snapshot_of()).decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         made[name] = {label for sample in family.samples for label in sample.labels} - {"le"}
     assert {name: set(filter(None, labels.split(", "))) for name, labels in documented} == made

@@ -20,7 +20,7 @@ from mqdssm.model.hresults import Hresult, is_failure
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.admission import Admission
-from mqdssm.server.config import ServerConfig, TransportSection, encoded_keys
+from mqdssm.server.config import ServerConfig, TransportSection, encode_keys
 from mqdssm.server.control_client import ControlClient
 from mqdssm.server.control_server import ControlServer
 from mqdssm.server.control_service import ControlService
@@ -270,7 +270,7 @@ def test_a_repeated_request_has_the_same_identifier(path):
         role=Role.BSC,
         site="Site0",
         site_id=guid_of("unused").uuid,
-        public_keys=encoded_keys(key_of("BSC9").public_keys()),
+        public_keys=encode_keys(key_of("BSC9").public_keys()),
         address="127.0.0.1:1804",
     )
     with ControlClient(path) as client:

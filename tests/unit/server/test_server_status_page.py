@@ -9,7 +9,7 @@ from support.replication.snapshots import NOW, acknowledgement, neighbor, partit
 from mqdssm.engines.replication.settings import Role
 from mqdssm.server import status_page as module
 from mqdssm.server.snapshot import KnownServer, Problem, ServerSnapshot, SiteSnapshot, StoreSnapshot
-from mqdssm.server.status_page import picture_of_servers, span, status_page
+from mqdssm.server.status_page import picture_of_servers, render_status_page, span
 
 HOSTILE = (
     "</title></style><script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(1)>\"'&amp;{{7*7}}"
@@ -36,7 +36,7 @@ class Tags(HTMLParser):
 
 def section(snapshot: ServerSnapshot, name: str) -> str:
     """The words of a section of the page."""
-    page = status_page(snapshot).text
+    page = render_status_page(snapshot).text
     part = re.search(f'<section id="{name}".*?</section>', page, re.DOTALL)
     assert part is not None
     return " ".join(" ".join(Tags(part[0]).texts).split())
@@ -44,7 +44,7 @@ def section(snapshot: ServerSnapshot, name: str) -> str:
 
 def test_the_parts_of_the_page():
     snapshot = snapshot_of()
-    page = status_page(snapshot)
+    page = render_status_page(snapshot)
     text = " ".join(" ".join(Tags(page.text).texts).split())
     assert "Directory server PEC" in text
     assert "The server works. Warnings: 1." in text
@@ -61,7 +61,7 @@ def test_the_parts_of_the_page():
 
 
 def test_nothing_is_loaded_from_elsewhere_and_only_its_own_script_may_run():
-    page = status_page(snapshot_of())
+    page = render_status_page(snapshot_of())
     directives = dict(one.strip().split(" ", 1) for one in page.policy.split(";"))
     assert directives.keys() == {
         "default-src",
@@ -82,7 +82,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_its_own_script_may_run():
 
 
 def test_names_and_messages_of_others_are_no_markup():
-    plain, hostile = status_page(snapshot_of()), status_page(snapshot_of(hostile=HOSTILE))
+    plain, hostile = render_status_page(snapshot_of()), render_status_page(snapshot_of(hostile=HOSTILE))
     expected, found = Tags(plain.text), Tags(hostile.text)
     assert sorted(set(found.tags)) == sorted(set(expected.tags))
     assert found.tags.count("script") == 1
@@ -93,14 +93,14 @@ def test_names_and_messages_of_others_are_no_markup():
 
 
 def test_invisible_characters_are_escaped():
-    text = status_page(snapshot_of(hostile="\u202e\x1b[2J")).text
+    text = render_status_page(snapshot_of(hostile="\u202e\x1b[2J")).text
     assert "\u202e" not in text
     assert "\x1b" not in text
     assert "\\u202e\\x1b[2J" in text
 
 
 def test_a_new_server_without_anything():
-    page = status_page(
+    page = render_status_page(
         snapshot_of(
             partitions=(), neighbors=(), sites=(), sessions=(), queues=(), messages=(), notes=(), problems=()
         )
@@ -114,7 +114,7 @@ def test_a_server_that_does_not_work():
     store = StoreSnapshot(is_reachable=False, waiting=1, failures=3, problem="slapd is away", operations=())
     problem = Problem(severity="error", subject="store", text="slapd is away")
     snapshot = snapshot_of(store=store, problems=(problem,))
-    assert "The server does not do its work: see the problems." in status_page(snapshot).text
+    assert "The server does not do its work: see the problems." in render_status_page(snapshot).text
     assert "error slapd is away Waiting operations: 1." in section(snapshot, "store")
     drawing, _ = picture_of_servers(snapshot)
     assert drawing.nodes[0].severity == "error"
@@ -205,7 +205,9 @@ def test_a_bsc_is_linked_with_its_psc():
     assert [(line.label, line.severity) for line in drawing.lines] == [("7", "warning")]
     assert [node.severity for node in drawing.nodes] == ["fine", "warning"]
     assert "refused" in drawing.nodes[1].title
-    assert "its PSC is PSC1 warning refused" in " ".join(" ".join(Tags(status_page(lost).text).texts).split())
+    assert "its PSC is PSC1 warning refused" in " ".join(
+        " ".join(Tags(render_status_page(lost).text).texts).split()
+    )
 
 
 def test_of_too_many_servers_those_with_problems_are_drawn(monkeypatch):

@@ -33,7 +33,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID
 from mqdssm.model.transport import Message
 from mqdssm.server import token_client
-from mqdssm.server.config import ServerConfig, encoded_keys
+from mqdssm.server.config import ServerConfig, encode_keys
 from mqdssm.server.control_protocol import AdmissionRequest
 from mqdssm.server.folder import DirectoryServerFolder
 from mqdssm.server.join_token import JoinRequest, JoinToken, fingerprint_of, seal_request
@@ -77,7 +77,7 @@ def asked(key: PrivateKey, address: str = "127.0.0.1:9", **changes: Any) -> Admi
         "role": Role.PSC,
         "site": "Rome",
         "site_id": uuid4(),
-        "public_keys": encoded_keys(key.public_keys()),
+        "public_keys": encode_keys(key.public_keys()),
         "address": address,
     }
     return AdmissionRequest(**{**values, **changes})
@@ -112,7 +112,7 @@ def test_both_sides_know_each_other_afterwards(berlin, tmp_path):
     assert (config.server.role, config.server.pec_name, config.server.site) == (Role.PSC, "PEC", "Rome")
     assert config.transport.hosts["pec"] == str(berlin.address)
     (pinned,) = config.pinned
-    assert pinned.public_keys == encoded_keys(key_of("PEC").public_keys())
+    assert pinned.public_keys == encode_keys(key_of("PEC").public_keys())
     assert not DirectoryServerFolder(folder).admission.exists()
     site = berlin.site("Rome")
     assert site is not None
@@ -255,7 +255,7 @@ def test_a_thief_of_the_token_takes_no_address_of_another_machine(berlin, tmp_pa
         asked(key, machine_id=guid_of("PEC").uuid),
         asked(key).model_copy(update={"address": "127.0.0.1:0"}),
         asked(key, address="0.0.0.0:1801"),
-        asked(key, public_keys=encoded_keys(key_of("PEC").public_keys())),
+        asked(key, public_keys=encode_keys(key_of("PEC").public_keys())),
     ]
     with stranger(berlin, tmp_path) as send:
         for number, request in enumerate(requests):
@@ -281,7 +281,7 @@ def test_a_hostile_server_in_the_place_of_the_pec_is_not_believed(berlin, tmp_pa
             join(tmp_path / "psc", JoinToken(claims, token.secret), berlin.clock, wait_s=2)
         assert hostile.counted("admitted") > 0
     config = join(tmp_path / "psc", token, berlin.clock, listen=_address_of(tmp_path / "psc"))
-    assert ServerConfig.read(config).pinned[0].public_keys == encoded_keys(key_of("PEC").public_keys())
+    assert ServerConfig.read(config).pinned[0].public_keys == encode_keys(key_of("PEC").public_keys())
 
 
 def _address_of(folder: Path) -> str:
