@@ -22,7 +22,7 @@ from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing import OpenLdapServer
 from mqdssm.testing.openldap_config import PLACES_OF_PROGRAMS
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 
 PAGE = ROOT / "docs" / "backup.md"
 HOME, AWAY = site_of("Home"), site_of("Away")
@@ -110,7 +110,7 @@ def enterprise(tmp_path: Path) -> Iterator[tuple[Enterprise, Path]]:
 def contents(perform: Callable[[Any], Any]) -> tuple[object, ...]:
     """Return objects, tombstones, their numbers and the state of the protocol."""
     state: PersistedState = perform(LoadState())
-    changes = tuple(perform(everything(partition)).changes for partition in PARTITIONS)
+    changes = tuple(perform(look_up_everything(partition)).changes for partition in PARTITIONS)
     highest = tuple(perform(Recover(partition_id=partition)) for partition in PARTITIONS)
     return frozenset(state.partitions), frozenset(state.neighbors), changes, highest
 

@@ -358,7 +358,7 @@ def test_an_owner_purges_unless_a_hostile_psc_came_with_another_name(
         persisted={PEC_PARTITION_ID: saved},
         neighbors={(False, "PSC"): known},
     )
-    monkeypatch.setattr(f"{DeliveryChecks.__module__}.members", lambda _: [owner])
+    monkeypatch.setattr(f"{DeliveryChecks.__module__}.list_members", lambda _: [owner])
     world = SimpleNamespace(
         schedule=Schedule(),
         options=SimpleNamespace(network=NetworkFaults()),

@@ -63,16 +63,16 @@ class SessionLink:
 
     def send(self, endpoint: "SessionEndpoint", *arrivals: Arrival) -> None:
         """Bring something to the other end, after all that was sent before."""
-        end = self._other_end(endpoint)
+        end = self._find_other_end(endpoint)
         for arrival in arrivals:
-            self._deliver_later(end, partial(self._arrive, end, arrival))
+            self._deliver_later(end, partial(self._process_arrival, end, arrival))
 
     def write(self, endpoint: "SessionEndpoint", data: bytes) -> None:
         """Bring octets to the other end, in some pieces."""
-        end, rng = self._other_end(endpoint), self._world.rng
+        end, rng = self._find_other_end(endpoint), self._world.rng
         places = sorted(rng.below(len(data) + 1) for _ in range(rng.below(_PIECES_MAX)))
         for start, stop in zip((0, *places), (*places, len(data)), strict=True):
-            self._deliver_later(end, partial(self._arrive_octets, end, data[start:stop]))
+            self._deliver_later(end, partial(self._process_octets, end, data[start:stop]))
 
     def close(self, endpoint: "SessionEndpoint") -> None:
         """Close one end: the other one receives what is under way, then the end.
@@ -103,7 +103,7 @@ class SessionLink:
     def _end(self, endpoint: "SessionEndpoint") -> _End:
         return self._ends[0] if self._ends[0].endpoint is endpoint else self._ends[1]
 
-    def _other_end(self, endpoint: "SessionEndpoint") -> _End:
+    def _find_other_end(self, endpoint: "SessionEndpoint") -> _End:
         return self._ends[1] if self._ends[0].endpoint is endpoint else self._ends[0]
 
     def _deliver_later(self, end: _End, arrive: Callable[[], None]) -> None:
@@ -112,12 +112,12 @@ class SessionLink:
             end.under_way.append(arrive)
             self._world.after(end.last_arrival - self._world.now, end.arrive)
 
-    def _arrive(self, end: _End, arrival: Arrival) -> None:
+    def _process_arrival(self, end: _End, arrival: Arrival) -> None:
         if end.is_attached and not self.is_cut:
             end.backlog.append(arrival)
             end.process()
 
-    def _arrive_octets(self, end: _End, data: bytes) -> None:
+    def _process_octets(self, end: _End, data: bytes) -> None:
         if end.is_attached and not self.is_cut:
             end.backlog.extend(group_arrivals(end.framer.feed(data), self._world.percent))
             end.process()

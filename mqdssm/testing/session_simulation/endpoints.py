@@ -206,13 +206,15 @@ class SessionEndpoint:
         world.counts["acknowledgements with a message"] += header is not None
         connection = self._open_connection()
         if world.options.are_octets:
-            connection.write(self, b"".join(self._octets(messages, header)))
+            connection.write(self, b"".join(self._encode_messages(messages, header)))
             return
         first = ArrivedMessages((messages[0].number,), messages[0].is_recoverable, header)
         others = (message.as_sent() for message in messages[1:])
         connection.send(self, first, *group_arrivals(others, world.percent))
 
-    def _octets(self, messages: Sequence[SimulatedMessage], header: SessionHeader | None) -> list[bytes]:
+    def _encode_messages(
+        self, messages: Sequence[SimulatedMessage], header: SessionHeader | None
+    ) -> list[bytes]:
         packets = [message.as_sent() for message in messages]
         octets = [self._encoder.encode(packet) for packet in packets]
         if header is not None:

@@ -64,7 +64,7 @@ class SimulatedMachine:
         """Send the messages that wait for a neighbour, as far as windows allow."""
         waiting = self.waiting[neighbour]
         while waiting and self.is_running:
-            endpoint = self._endpoint_for(neighbour)
+            endpoint = self._choose_endpoint(neighbour)
             capacity = endpoint.session.send_capacity
             if not capacity:
                 endpoint.step(do.MessagesWaiting())
@@ -86,7 +86,7 @@ class SimulatedMachine:
         if not waiting and endpoint is not None and not endpoint.under_way:
             endpoint.handle(do.NothingWaiting())
 
-    def _endpoint_for(self, neighbour: str) -> SessionEndpoint:
+    def _choose_endpoint(self, neighbour: str) -> SessionEndpoint:
         """Return the session that takes the next message for a neighbour."""
         options = self.world.options
         identifier = self.world.machines[neighbour].identifier
@@ -95,11 +95,11 @@ class SimulatedMachine:
                 return endpoint
         if neighbour not in self.sessions:
             destination = NULL_GUID if options.are_names_direct else identifier
-            core = self._core(is_initiator=True, destination=destination)
+            core = self._make_core(is_initiator=True, destination=destination)
             self.sessions[neighbour] = SessionEndpoint(self, core, neighbour)
         return self.sessions[neighbour]
 
-    def _core(self, *, is_initiator: bool, destination: Guid = NULL_GUID) -> SessionCore:
+    def _make_core(self, *, is_initiator: bool, destination: Guid = NULL_GUID) -> SessionCore:
         world = self.world
         settings = SessionSettings(
             identifier=self.identifier,
@@ -119,7 +119,7 @@ class SimulatedMachine:
 
     def acceptor(self, neighbour: str) -> SessionEndpoint:
         """Return the session of a new connection."""
-        endpoint = SessionEndpoint(self, self._core(is_initiator=False), neighbour)
+        endpoint = SessionEndpoint(self, self._make_core(is_initiator=False), neighbour)
         self.accepted.append(endpoint)
         return endpoint
 

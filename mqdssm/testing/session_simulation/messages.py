@@ -45,7 +45,7 @@ class SimulatedMessage:
         """Return the message that is encoded."""
         guarantee = DeliveryGuarantee.RECOVERABLE if self.is_recoverable else DeliveryGuarantee.EXPRESS
         return Message(
-            body=_body(self.number % 50),
+            body=_make_body(self.number % 50),
             delivery=guarantee,
             priority=self.priority,
             identifier=MessageId(self.source_id, self.number),
@@ -54,7 +54,7 @@ class SimulatedMessage:
 
 
 @lru_cache
-def _body(number: int) -> bytes:
+def _make_body(number: int) -> bytes:
     return compute_octets(_BODY_SIZES[number % len(_BODY_SIZES)], "body", number)
 
 
@@ -96,14 +96,14 @@ def group_arrivals(
             numbers = tuple(packet.identifier.number for packet in packets if isinstance(packet, Message))
             yield ArrivedMessages(numbers, is_recoverable=False)
         else:
-            yield from map(_arrival, packets)
+            yield from map(_make_arrival, packets)
 
 
 def _is_plain_express(packet: Packet | Message) -> bool:
     return isinstance(packet, Message) and packet.delivery is DeliveryGuarantee.EXPRESS
 
 
-def _arrival(packet: Packet | Message) -> Arrival:
+def _make_arrival(packet: Packet | Message) -> Arrival:
     """Return what one packet brings."""
     if not isinstance(packet, Message | UserPacket):
         return packet

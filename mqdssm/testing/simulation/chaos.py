@@ -88,13 +88,13 @@ class Chaos:
 
     # -- hardships
 
-    def _somebody(self) -> SimulatedServer | None:
+    def _choose_server(self) -> SimulatedServer | None:
         up = [server for server in self._world.servers if server.is_up]
         return self._later.of(up) if up else None
 
     def _fill_disk(self) -> None:
         """Fill the disk of a random server, and free space after a random time."""
-        server = self._somebody()
+        server = self._choose_server()
         if server is None:
             return
         room = self._later.of((DiskSpace.LITTLE, DiskSpace.NONE))
@@ -105,7 +105,7 @@ class Chaos:
 
     def _damage_entry(self) -> None:
         """Make the number of an entry unreadable for a while, as other programs may."""
-        server = self._somebody()
+        server = self._choose_server()
         partitions = list(server.persisted) if server is not None else []
         if server is None or not partitions:
             return
@@ -122,7 +122,7 @@ class Chaos:
             self._world.schedule.after(float(length_s), lambda: damage.repair_number(entry))
 
     def _set_a_clock(self) -> None:
-        server = self._somebody()
+        server = self._choose_server()
         if server is not None:
             most = 1000 * self._world.options.fault_options.jump_max_s
             server.set_clock(self._later.between(-most, most) / 1000)

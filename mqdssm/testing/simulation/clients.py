@@ -124,7 +124,7 @@ class SimulatedClients:
         number = self.next_number()
         more: Properties = ()
         if object_type is ObjectType.MACHINE:
-            more = machine_properties(partition_id, 0)
+            more = build_machine_properties(partition_id, 0)
         self.ask(
             server,
             Command.CREATE,
@@ -140,7 +140,7 @@ class SimulatedClients:
 
     def _change_something(self, server: SimulatedServer) -> None:
         object_type = self._rng.of(_TYPES)
-        partition = self._partition(object_type)
+        partition = self._choose_partition(object_type)
         if partition is None:
             return
         live = partition.live(object_type)
@@ -156,7 +156,7 @@ class SimulatedClients:
         else:
             self._create(server, partition, object_type)
 
-    def _partition(self, object_type: ObjectType) -> PartitionLedger | None:
+    def _choose_partition(self, object_type: ObjectType) -> PartitionLedger | None:
         ledger = self._world.ledger
         if object_type not in _SITE_TYPES:
             return ledger.partitions.get(PEC_PARTITION_ID)
@@ -177,7 +177,7 @@ class SimulatedClients:
         service = (entry.content or {}).get(Propid.QM_SERVICE)
         return entry.object_type is not ObjectType.MACHINE or not service
 
-    def _object_arguments(self, entry: NumberedChange) -> dict[str, object]:
+    def _build_object_arguments(self, entry: NumberedChange) -> dict[str, object]:
         """Return arguments that name an object, by path name or else by identifier."""
         if entry.path and self._rng.one_in(2):
             path = entry.path.upper() if self._rng.one_in(4) else entry.path
@@ -191,7 +191,7 @@ class SimulatedClients:
             entry.object_type,
             partition_id=partition.partition_id,
             properties=self.values(entry.object_type, self.next_number()),
-            **self._object_arguments(entry),  # type: ignore[arg-type]
+            **self._build_object_arguments(entry),  # type: ignore[arg-type]
         )
 
     def _delete(self, server: SimulatedServer, partition: PartitionLedger, entry: NumberedChange) -> None:
@@ -202,11 +202,11 @@ class SimulatedClients:
             entry.object_type,
             partition_id=partition.partition_id,
             scope=scope,
-            **self._object_arguments(entry),  # type: ignore[arg-type]
+            **self._build_object_arguments(entry),  # type: ignore[arg-type]
         )
 
     def _create(self, server: SimulatedServer, partition: PartitionLedger, object_type: ObjectType) -> None:
-        path_name = self._new_name(partition, object_type)
+        path_name = self._make_name(partition, object_type)
         if path_name is None and object_type not in _UNNAMED:
             return
         self.ask(
@@ -218,11 +218,11 @@ class SimulatedClients:
             identifier=self._world.guid("object", self.next_number()),
             properties=(
                 *self.values(object_type, self.next_number()),
-                *self._more(partition, object_type),
+                *self._make_needed_properties(partition, object_type),
             ),
         )
 
-    def _new_name(self, partition: PartitionLedger, object_type: ObjectType) -> str | None:
+    def _make_name(self, partition: PartitionLedger, object_type: ObjectType) -> str | None:
         few = self._rng.below(self._world.options.work.few)
         if object_type is ObjectType.QUEUE:
             machines = partition.live(ObjectType.MACHINE)
@@ -249,9 +249,9 @@ class SimulatedClients:
                 mark = (Propid.L_COST, number)
             case _:
                 mark = (Propid.E_LONG_LIVE, number)
-        return (mark, *self._other_value(object_type))
+        return (mark, *self._make_other_value(object_type))
 
-    def _other_value(self, object_type: ObjectType) -> Properties:
+    def _make_other_value(self, object_type: ObjectType) -> Properties:
         if self._rng.one_in(2):
             return ()
         other = {
@@ -263,14 +263,14 @@ class SimulatedClients:
         }.get(object_type)
         return () if other is None else ((other, self._rng.below(1 << 8)),)
 
-    def _more(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
+    def _make_needed_properties(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
         """Return the other properties that a new object needs ([MS-MQDS] 3.1.6.3)."""
         match object_type:
             case ObjectType.QUEUE:
                 hidden = self._world.options.work.site_scope and self._rng.one_in(3)
                 return ((Propid.Q_SCOPE, int(Scope.SITE if hidden else Scope.ENTERPRISE)),)
             case ObjectType.MACHINE:
-                return machine_properties(partition.partition_id, 0)
+                return build_machine_properties(partition.partition_id, 0)
             case ObjectType.USER:
                 return ((Propid.U_SID, b"sid"), (Propid.U_SIGN_CERT, b"certificate"))
             case ObjectType.ROUTING_LINK:
@@ -281,7 +281,7 @@ class SimulatedClients:
                 return ()
 
 
-def machine_properties(site_id: Guid, service: int) -> Properties:
+def build_machine_properties(site_id: Guid, service: int) -> Properties:
     """Return the properties that a machine needs ([MS-MQDS] 3.1.6.3)."""
     return (
         (Propid.QM_SITE_ID, site_id),

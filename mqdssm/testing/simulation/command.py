@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqdssm.testing.session_simulation.run import simulate_sessions
-from mqdssm.testing.simulation.fast_records import speed_up_records
+from mqdssm.testing.simulation.fast_records import replace_constructors
 from mqdssm.testing.simulation.run import RunReport, simulate
 from mqdssm.testing.simulation.world import Trace
 
@@ -69,7 +69,7 @@ def main(seeds: int, first: int, *, verbose: bool, is_of_sessions: bool = False)
     Returns:
         The exit code: 1 if there was a violation.
     """
-    _silence_log()
+    _suppress_log()
     begun = time.monotonic()
     violations = 0
     total: Counter[str] = Counter()
@@ -94,13 +94,13 @@ def main(seeds: int, first: int, *, verbose: bool, is_of_sessions: bool = False)
 
 def _prepare_process() -> None:
     """Prepare a process of the pool: no log, faster records, rare collections."""
-    _silence_log()
-    speed_up_records()
+    _suppress_log()
+    replace_constructors()
     gc.freeze()
     gc.set_threshold(_GARBAGE)
 
 
-def _silence_log() -> None:
+def _suppress_log() -> None:
     """Keep warnings of simulated servers off the terminal.
 
     Faults make hundreds of them.

@@ -88,17 +88,19 @@ class Damage:
             case ops.CreateObject(path_name=path_name, object_type=kind, properties=properties):
                 path = dict(properties).get(PATHS[kind]) if kind in PATHS else None
                 names = [name for name in (path_name, path) if isinstance(name, str)]
-                return _result_if(self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS))
+                return _choose_by_hit(
+                    self._is_named(kind, names), operation, ops.ObjectOutcome(status=_STATUS)
+                )
             case ops.UpdateObject(path_name=path_name, object_type=kind, identifier=identifier):
-                hit = self._concerns(kind, identifier, path_name)
-                return _result_if(hit, operation, ops.ObjectOutcome(status=_STATUS))
+                hit = self._is_hit(kind, identifier, path_name)
+                return _choose_by_hit(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.DeleteObject(path_name=path_name, object_type=kind, identifier=identifier):
-                hit = self._concerns(kind, identifier, path_name)
-                return _result_if(hit, operation, ops.ObjectOutcome(status=_STATUS))
+                hit = self._is_hit(kind, identifier, path_name)
+                return _choose_by_hit(hit, operation, ops.ObjectOutcome(status=_STATUS))
             case ops.ReadObject(path_name=path_name, object_type=kind, identifier=identifier):
-                return _result_if(self._concerns(kind, identifier, path_name), operation, _FAILED)
+                return _choose_by_hit(self._is_hit(kind, identifier, path_name), operation, _FAILED)
             case ops.ApplyChanges(changes=changes):
-                return self._applied(operation, changes)
+                return self._limit_changes(operation, changes)
         return self._of_partition(operation)
 
     def doubt(self, operation: Operation, result: Result) -> Result:
@@ -108,21 +110,21 @@ class Damage:
         """
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
-        numbers = [entry.number | _BUCKET for entry in self._in(operation.partition_id)]
+        numbers = [entry.number | _BUCKET for entry in self._select_entries(operation.partition_id)]
         return replace(result, doubtful=SequenceNumber(max(numbers, default=MIN)))
 
     def hide(self, operation: Operation, result: Result, store: SimulatedStore) -> Result:
         """Replace the highest number in a `Recovered` result by that of a damaged entry."""
         if not isinstance(operation, ops.Recover) or not isinstance(result, ops.Recovered):
             return result
-        hidden = {entry.number for entry in self._in(operation.partition_id)}
+        hidden = {entry.number for entry in self._select_entries(operation.partition_id)}
         if result.highest not in hidden:
             return result
         changes = changes_of(store, operation.partition_id)
         numbers = (change.seq_number for change in changes if change.seq_number not in hidden)
         return replace(result, highest=max(numbers, default=MIN))
 
-    def _in(self, partition_id: Guid) -> list[DamagedEntry]:
+    def _select_entries(self, partition_id: Guid) -> list[DamagedEntry]:
         return [entry for entry in self._entries.values() if entry.partition_id == partition_id]
 
     def _is_named(self, kind: ObjectType, names: Iterable[str]) -> bool:
@@ -136,12 +138,12 @@ class Damage:
         name = change.get(PATHS[kind]) if kind in PATHS else None
         return self._is_named(kind, [text for text in (change.path_name, name) if isinstance(text, str)])
 
-    def _concerns(self, kind: ObjectType, identifier: Guid | None, path_name: str | None) -> bool:
+    def _is_hit(self, kind: ObjectType, identifier: Guid | None, path_name: str | None) -> bool:
         if identifier is not None:
             return any(entry.identifier == identifier for entry in self._entries.values())
         return path_name is not None and self._is_named(kind, [path_name])
 
-    def _applied(
+    def _limit_changes(
         self, operation: ops.ApplyChanges, changes: Iterable[DirectoryChange]
     ) -> tuple[Operation | None, Result | None]:
         for count, change in enumerate(changes):
@@ -154,16 +156,16 @@ class Damage:
     def _of_partition(self, operation: Operation) -> tuple[Operation | None, Result | None]:
         match operation:
             case ops.ListObjects(object_type=kind, partition_id=partition_id):
-                hit = any(entry.object_type is kind for entry in self._in(partition_id))
-                return _result_if(hit, operation, _FAILED)
+                hit = any(entry.object_type is kind for entry in self._select_entries(partition_id))
+                return _choose_by_hit(hit, operation, _FAILED)
             case ops.LookupChanges(partition_id=partition_id, after=after, up_to=up_to):
-                hit = any(after < entry.number <= up_to for entry in self._in(partition_id))
-                return _result_if(hit, operation, _FAILED)
+                hit = any(after < entry.number <= up_to for entry in self._select_entries(partition_id))
+                return _choose_by_hit(hit, operation, _FAILED)
             case ops.MarkPartition(partition_id=partition_id):
-                for entry in self._in(partition_id):
+                for entry in self._select_entries(partition_id):
                     self.repair_number(entry)  # every entry of the partition gets a number: 0
         return operation, None
 
 
-def _result_if(hit: bool, operation: Operation, result: Result) -> tuple[Operation | None, Result | None]:
+def _choose_by_hit(hit: bool, operation: Operation, result: Result) -> tuple[Operation | None, Result | None]:
     return (None, result) if hit else (operation, None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from mqdssm.model.guid import Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition
-from mqdssm.testing.simulation.final_checks import members
+from mqdssm.testing.simulation.final_checks import list_members
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.trace import Violation
 from mqdssm.testing.simulation.world import World
@@ -33,7 +33,7 @@ class DeliveryChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._begun = world.schedule.now
-        self._servers = members(world)
+        self._servers = list_members(world)
         self._partitions: dict[tuple[int, Guid], DirectoryPartition] = {}
         self._neighbors: dict[tuple[int, bool, str], DirectoryNeighbor] = {}
         for server in self._servers:
@@ -53,7 +53,7 @@ class DeliveryChecks:
             max(server_settings.intersite_s for server_settings in settings),
             max(server_settings.intrasite_s for server_settings in settings),
         )
-        return _late(between + within)
+        return _compute_latest(between + within)
 
     @property
     def _is_late(self) -> bool:
@@ -73,9 +73,9 @@ class DeliveryChecks:
         limit = min(
             min(server_settings.available_max, server_settings.pending_max) for server_settings in settings
         )
-        if sum(last - before for _, before, last in self._new()) > limit:
+        if sum(last - before for _, before, last in self._list_changed()) > limit:
             return  # servers drop changes above this limit, and may wait for announced numbers
-        for partition_id, _, last in self._new():
+        for partition_id, _, last in self._list_changed():
             for server in self._servers:
                 saved = server.persisted[partition_id]
                 if not saved.owned and saved.last < last:
@@ -91,14 +91,14 @@ class DeliveryChecks:
         """
         for server in self._servers:
             self._check_neighbors(server)
-        for partition_id, before, last in self._new():
+        for partition_id, before, last in self._list_changed():
             for server in self._servers:
                 self._check_purging(server, partition_id, before, last)
                 if server.owns(partition_id):
                     self._check_acks(server, partition_id, before, last)
                     self._check_allowed(server, partition_id)
 
-    def _new(self) -> Iterator[tuple[Guid, int, int]]:
+    def _list_changed(self) -> Iterator[tuple[Guid, int, int]]:
         """Yield the changed partitions, each with two numbers.
 
         The two are the number before the first change, and the last number.
@@ -109,7 +109,7 @@ class DeliveryChecks:
                 yield partition.partition_id, min(numbers) - 1, max(numbers)
 
     def _is_due(self, seconds: float) -> bool:
-        return self._world.schedule.now - self._begun > _late(seconds)
+        return self._world.schedule.now - self._begun > _compute_latest(seconds)
 
     def _check_neighbors(self, server: SimulatedServer) -> None:
         """Check that a server announces numbers, and that its BSCs acknowledge in time."""
@@ -156,14 +156,14 @@ class DeliveryChecks:
         tried_at = last - settings.purge_interval
         if tried_at <= before:
             return
-        allowed = self._allowed(server, partition_id, before)
+        allowed = self._compute_allowed_purge(server, partition_id, before)
         saved = server.persisted[partition_id]
         if saved.owned and self._is_late:
             return
         if saved.purged < min(tried_at - settings.purge_buffer, allowed):
             raise Violation(f"{server.name} may purge up to {allowed} of {last}, but does not: {saved}")
 
-    def _allowed(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
+    def _compute_allowed_purge(self, server: SimulatedServer, partition_id: Guid, last: int) -> int:
         """Return the number up to which a server might purge when the checks began."""
         saved = self._partitions[server.index, partition_id]
         if not saved.owned:
@@ -198,5 +198,5 @@ class DeliveryChecks:
                 raise Violation(f"{server.name} may purge up to {saved.allowed_purge} only, not {purged}")
 
 
-def _late(seconds: float) -> float:
+def _compute_latest(seconds: float) -> float:
     return seconds * _DRIFT + _UNDER_WAY_S

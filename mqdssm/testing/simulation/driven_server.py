@@ -88,7 +88,7 @@ class DrivenServer(SimulatedServer):
         host = self._network.connect(self, lambda: self._wake("host", 0.0, self._turn_host))
         store = StoreThread(self, self.name)
         driver = ReplicationDriver(
-            _WatchedEngine(engine, self._watched), store, host, policy=POLICY, clock=self.now
+            _WatchedEngine(engine, self._watch_actions), store, host, policy=POLICY, clock=self.now
         )
         self._machinery = _Machinery(host, host.open(REPLICATION), store, driver)
         self._work(lambda: driver.take(Started()))
@@ -179,7 +179,7 @@ class DrivenServer(SimulatedServer):
 
     # -- checks of actions
 
-    def _watched(self, actions: list[Action], event: Event) -> Iterator[Action]:
+    def _watch_actions(self, actions: list[Action], event: Event) -> Iterator[Action]:
         """Check the engine's actions on their way to the driver."""
         if isinstance(event, Performed):
             self._waits = False
@@ -231,13 +231,13 @@ class DrivenServer(SimulatedServer):
             DirectoryNotConnected: the directory is unreachable, or has no space; the operation may be done.
             Crash: the machine stops in the middle.
         """
-        if self._crashes_in(operation):
+        if self._crash_if_planned(operation):
             raise Crash
         if self._is_lost(operation):
             raise DirectoryNotConnected("simulated")
         if self._is_failing(operation):
             return self._fail(operation)
-        result = self._performed(operation)
+        result = self._perform_now(operation)
         if result is None:
             raise DirectoryNotConnected("no room")
         return result

@@ -15,7 +15,7 @@ _PACKAGE: Final = "mqdssm."
 _GENERATED: Final = "<string>"  # file name of the code that `dataclasses` makes
 
 
-def speed_up_records() -> list[type]:
+def replace_constructors() -> list[type]:
     """Replace `__init__` of all frozen dataclasses with slots that are loaded.
 
     Returns these classes.

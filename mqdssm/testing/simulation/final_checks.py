@@ -70,7 +70,7 @@ def ghosts_of(server: SimulatedServer, partition_id: Guid) -> list[Guid]:
     return ghosts
 
 
-def members(world: World) -> list[SimulatedServer]:
+def list_members(world: World) -> list[SimulatedServer]:
     """Return the servers of the enterprise: servers in its sites that have a role."""
     return [server for server in world.servers if not server.retired and is_member(world, server)]
 
@@ -89,7 +89,7 @@ def is_member(world: World, server: SimulatedServer) -> bool:
 
 def find_difference(world: World) -> str:
     """Return the first difference from a consistent enterprise; empty: there is none."""
-    servers = members(world)
+    servers = list_members(world)
     for server in servers:
         if not server.is_up:
             return f"{server.name} is down"
@@ -101,18 +101,18 @@ def find_difference(world: World) -> str:
         if not (partition.dead or partition.foul)
         and (partition.latest or partition.partition_id == PEC_PARTITION_ID)
     ]
-    removed = _removed_site(world, servers)
+    removed = _find_removed_site(world, servers)
     if removed:
         return removed
-    for differs in (_find_state_difference, _contents_differ):  # reading all objects comes last
+    for differs in (_find_state_difference, _compare_contents):  # reading all objects comes last
         for partition in partitions:
             difference = differs(partition, servers)
             if difference:
                 return f"partition {partition.partition_id}: {difference}"
-    return _neighbors_differ(world, servers)
+    return _compare_neighbors(world, servers)
 
 
-def _removed_site(world: World, servers: list[SimulatedServer]) -> str:
+def _find_removed_site(world: World, servers: list[SimulatedServer]) -> str:
     """Return a removed site that a server still has (decision R189).
 
     The server's own site is another one. Empty if there is none.
@@ -145,7 +145,7 @@ def _find_state_difference(partition: PartitionLedger, servers: list[SimulatedSe
     return _find_server_behind(partition, owner, servers)
 
 
-def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
+def _compare_contents(partition: PartitionLedger, servers: list[SimulatedServer]) -> str:
     """Return a difference in the objects of a partition.
 
     The partition has one authority. Empty if there is no difference.
@@ -157,7 +157,7 @@ def _contents_differ(partition: PartitionLedger, servers: list[SimulatedServer])
         if ghosts:
             return f"{server.name} has {ghosts[0]} without a number"
     truth = copy_of(owner, partition_id)
-    differs = _find_broken_promise if partition.loose else _ledger_differs
+    differs = _find_broken_promise if partition.loose else _compare_with_ledger
     difference = differs(partition, truth)
     if difference:
         return f"its authority {owner.name} {difference}"
@@ -188,7 +188,7 @@ def _find_server_behind(
     return ""
 
 
-def _ledger_differs(partition: PartitionLedger, copy: PartitionCopy) -> str:
+def _compare_with_ledger(partition: PartitionLedger, copy: PartitionCopy) -> str:
     live = {entry.identifier: entry for entry in partition.live()}
     if live.keys() != copy.objects.keys():
         lacking = [str(live[identifier]) for identifier in live.keys() - copy.objects.keys()]
@@ -213,7 +213,7 @@ def _find_broken_promise(partition: PartitionLedger, copy: PartitionCopy) -> str
         change = copy.objects.get(identifier)
         if entry.content is None:
             if change is not None:
-                return f"has {_name(change)} again, which was deleted: {entry.number} {entry}"
+                return f"has {_name_object(change)} again, which was deleted: {entry.number} {entry}"
         elif change is None:
             return f"lost {entry.number} {entry}"
         elif compare(entry, change.properties):
@@ -225,14 +225,16 @@ def _copy_differs(truth: PartitionCopy, copy: PartitionCopy, purged: int) -> str
     for identifier, meant in truth.objects.items():
         actual = copy.objects.get(identifier)
         if actual is None:
-            return f"lacks {meant.seq_number}, {_name(meant)}"
+            return f"lacks {meant.seq_number}, {_name_object(meant)}"
         if actual.seq_number != meant.seq_number or (
-            actual.properties != meant.properties and _content(actual) != _content(meant)
+            actual.properties != meant.properties and _select_content(actual) != _select_content(meant)
         ):
-            return f"has {_name(actual)} of {actual.seq_number}: {actual.properties}; {meant.properties}"
+            return (
+                f"has {_name_object(actual)} of {actual.seq_number}: {actual.properties}; {meant.properties}"
+            )
     extra = [identifier for identifier in copy.objects if identifier not in truth.objects]
     if extra:
-        return f"has {_name(copy.objects[extra[0]])}, which is not there"
+        return f"has {_name_object(copy.objects[extra[0]])}, which is not there"
     for identifier, number in truth.deletions.items():
         if number > purged and copy.deletions.get(identifier) != number:
             return f"lacks the deletion {number} of {identifier}"
@@ -240,16 +242,16 @@ def _copy_differs(truth: PartitionCopy, copy: PartitionCopy, purged: int) -> str
     return f"has a tombstone of {alive[0]}, which is there" if alive else ""
 
 
-def _content(change: DirectoryChange) -> Mapping[Propid, object]:
+def _select_content(change: DirectoryChange) -> Mapping[Propid, object]:
     return {propid: value for propid, value in change.properties if propid not in _IDENTIFYING}
 
 
-def _name(change: DirectoryChange) -> str:
+def _name_object(change: DirectoryChange) -> str:
     kind = change.object_type
     return f"{kind.name if kind else 'object'} {change.guid_identifier}"
 
 
-def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
+def _compare_neighbors(world: World, servers: list[SimulatedServer]) -> str:
     """Return a difference in neighbours (decision R36).
 
     Neighbours are the other primary controllers and the own backup controllers.
@@ -267,7 +269,7 @@ def _neighbors_differ(world: World, servers: list[SimulatedServer]) -> str:
             return f"{server.name} has the PSC neighbours {sorted(known_pscs)}, not {sorted(pscs)}"
         if known_bscs != bscs:
             return f"{server.name} has the BSC neighbours {sorted(known_bscs)}, not {sorted(bscs)}"
-    return _sites_differ(world, owners)
+    return _check_sites(world, owners)
 
 
 def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> tuple[set[str], set[str]]:
@@ -279,7 +281,7 @@ def _neighbors_of(world: World, server: SimulatedServer, expected: set[str]) -> 
     return names
 
 
-def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
+def _check_sites(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
     """Return a site or enterprise object that does not name its authority.
 
     Empty if there is none.
@@ -287,22 +289,22 @@ def _sites_differ(world: World, owners: Mapping[Guid, SimulatedServer]) -> str:
     enterprise = world.ledger.partitions[PEC_PARTITION_ID]
     for entry in enterprise.live(ObjectType.SITE):
         owner = owners.get(entry.identifier)
-        psc_name = _text((entry.content or {}).get(Propid.S_PSC))
+        psc_name = _read_text((entry.content or {}).get(Propid.S_PSC))
         if owner is not None and psc_name.casefold() != owner.name.casefold():
             return f"{entry} has the PSC {psc_name}, but its authority is {owner.name}"
     pecs = [server for server in world.servers if not server.retired and server.owns(PEC_PARTITION_ID)]
     for entry in enterprise.live(ObjectType.ENTERPRISE):
-        pec_name = _text((entry.content or {}).get(Propid.E_PECNAME))
+        pec_name = _read_text((entry.content or {}).get(Propid.E_PECNAME))
         if pecs and pec_name.casefold() != pecs[0].name.casefold():
             return f"the enterprise has the PEC {pec_name}, but its authority is {pecs[0].name}"
     return ""
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-__all__ = ["PartitionCopy", "Properties", "copy_of", "find_difference", "is_member", "members"]
+__all__ = ["PartitionCopy", "Properties", "copy_of", "find_difference", "is_member", "list_members"]
 
 
 CONTAINER_MAX: Final = 1_000
@@ -310,7 +312,7 @@ CONTAINER_MAX: Final = 1_000
 _OUTSIDE: Final = (type, ModuleType, FunctionType, GeneratorType)
 
 
-def largest(engine: object) -> int:
+def measure_largest(engine: object) -> int:
     """Return the size of the largest collection that can be reached from an engine."""
     size = 0
     seen = {id(engine)}

@@ -12,7 +12,7 @@ from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import SeededRandom
-from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
+from mqdssm.testing.simulation.clients import SimulatedClients, build_machine_properties
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger
 from mqdssm.testing.simulation.servers import SimulatedServer
 from mqdssm.testing.simulation.world import World
@@ -72,11 +72,11 @@ class ForbiddenRequests:
 
     def _add_controller(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
         """Ask to create the machine object of a second primary controller in a site."""
-        site = self._site()
+        site = self._choose_site()
         if site is not None:
             service = self._rng.of((Service.PSC, Service.PEC))
             self._create(
-                server, ObjectType.MACHINE, site, machine_properties(site.partition_id, int(service))
+                server, ObjectType.MACHINE, site, build_machine_properties(site.partition_id, int(service))
             )
 
     def _move_machine(self, server: SimulatedServer, _enterprise: PartitionLedger) -> None:
@@ -84,7 +84,7 @@ class ForbiddenRequests:
 
         The object is updated or created.
         """
-        site, other = self._site(), self._world.guid("nowhere")
+        site, other = self._choose_site(), self._world.guid("nowhere")
         if site is None:
             return
         machines = site.live(ObjectType.MACHINE)
@@ -100,7 +100,7 @@ class ForbiddenRequests:
                 properties=properties,
             )
         else:
-            self._create(server, ObjectType.MACHINE, site, machine_properties(other, 0))
+            self._create(server, ObjectType.MACHINE, site, build_machine_properties(other, 0))
 
     def _change_enterprise(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         """Ask for a forbidden change of the enterprise.
@@ -132,7 +132,7 @@ class ForbiddenRequests:
 
         The partition is wrong or unknown, or the object unknown or missing.
         """
-        machine = machine_properties(PEC_PARTITION_ID, 0)
+        machine = build_machine_properties(PEC_PARTITION_ID, 0)
         match self._rng.below(4):
             case 0:
                 self._create(server, ObjectType.MACHINE, enterprise, machine)
@@ -144,7 +144,7 @@ class ForbiddenRequests:
             case _:
                 self._ask(server, Command.DELETE, ObjectType.USER, enterprise)
 
-    def _site(self) -> PartitionLedger | None:
+    def _choose_site(self) -> PartitionLedger | None:
         partitions = self._world.ledger.partitions.values()
         sites = [
             partition

@@ -15,7 +15,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.clients import SimulatedClients
-from mqdssm.testing.simulation.final_checks import copy_of, members
+from mqdssm.testing.simulation.final_checks import copy_of, list_members
 from mqdssm.testing.simulation.ledger import NumberedChange, PartitionLedger, content_of
 from mqdssm.testing.simulation.peers import is_windows
 from mqdssm.testing.simulation.requests import NO_RESPONSE, ClientRequest
@@ -74,7 +74,7 @@ class ForeignWriters:
         partition, entry = self._rng.of(candidates)
         owner = self._world.servers[partition.giver]
         is_replica = self._rng.one_in(_REPLICAS)
-        server = self._rng.of(members(self._world) or [owner]) if is_replica else owner
+        server = self._rng.of(list_members(self._world) or [owner]) if is_replica else owner
         if self._is_recorded(server, partition, entry):
             self._change(server, partition, entry)
 
@@ -131,16 +131,16 @@ class ForeignWriters:
             return
         for partition in self._world.ledger.partitions.values():
             owner = self._world.servers[partition.giver]
-            servers = members(self._world)
+            servers = list_members(self._world)
             # who lags behind would have its BSCs lag behind, too
             if partition.is_strict and all(_is_through(server, partition) for server in servers):
                 for server in servers:
-                    if server is not owner and self._differs(owner, server, partition.partition_id):
+                    if server is not owner and self._is_different(owner, server, partition.partition_id):
                         self.counts["the operator synchronizes a replica"] += 1
                         request = self._clients.take_number()
                         server.step(Resynchronize(request=request, partition_id=partition.partition_id))
 
-    def _differs(self, owner: SimulatedServer, server: SimulatedServer, partition_id: Guid) -> bool:
+    def _is_different(self, owner: SimulatedServer, server: SimulatedServer, partition_id: Guid) -> bool:
         """Return True if two copies of an object differ that another program has changed."""
         truth, copy = copy_of(owner, partition_id).objects, copy_of(server, partition_id).objects
         written = self._world.ledger.partitions[partition_id].foreign

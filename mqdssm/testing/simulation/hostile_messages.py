@@ -53,7 +53,7 @@ def header_of(site_id: Guid, sender: str, *numbers: msg.PartitionSeqNumbers) -> 
     return msg.ChangePropagationMessage(site_id=site_id, seq_number_header=header)
 
 
-def false_claims(
+def make_false_claims(
     site_id: Guid, sender: str, partition_id: Guid, number: SequenceNumber
 ) -> tuple[msg.ReplicationMessage, ...]:
     """Return messages of a false story.
@@ -105,32 +105,32 @@ class HostileMessages:
         self._rng = rng
         self._partition = world.ledger.partitions[PEC_PARTITION_ID]
         self._nobody = world.guid(NOBODY)
-        guids = self._guid
+        guids = self._draw_guid
         self._fields: Mapping[str, Callable[[], Any]] = {
             "site_id": guids,
-            "partition_id": self._partition_id,
+            "partition_id": self._draw_partition_id,
             "psc_site_id": guids,
-            "acked_partition_id": self._partition_id,
+            "acked_partition_id": self._draw_partition_id,
             "bsc_machine_id": guids,
-            "from_seq_number": self._number,
-            "to_seq_number": self._number,
-            "known_purged_seq_number": self._number,
-            "purged_seq_number": self._number,
-            "acked_seq_number": self._number,
-            "requester_name": self._name,
-            "psc_name": self._name,
-            "bsc_name": self._name,
-            "is_sync0": self._random_boolean,
-            "flush": self._random_boolean,
+            "from_seq_number": self._draw_number,
+            "to_seq_number": self._draw_number,
+            "known_purged_seq_number": self._draw_number,
+            "purged_seq_number": self._draw_number,
+            "acked_seq_number": self._draw_number,
+            "requester_name": self._draw_name,
+            "psc_name": self._draw_name,
+            "bsc_name": self._draw_name,
+            "is_sync0": self._draw_boolean,
+            "flush": self._draw_boolean,
             "scope": lambda: rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)),
             "complete_sync0": lambda: rng.of(
                 (msg.CompleteSync0.NONE, msg.CompleteSync0.SOON, msg.CompleteSync0.NOW)
             ),
             "request_identifier": self._request_identifier,
             "result": lambda: int(rng.of(_RESULTS)),
-            "directory_changes": self._changes,
-            "directory_change": self._wanted,
-            "seq_number_header": self._header,
+            "directory_changes": self._draw_changes,
+            "directory_change": self._draw_refused_change,
+            "seq_number_header": self._draw_header,
         }
 
     def tell(self) -> tuple[msg.ReplicationMessage, ...]:
@@ -142,8 +142,10 @@ class HostileMessages:
         self._partition = self._rng.of(partitions)
         sender = self._sender
         if self._rng.one_in(8):
-            number = self._number()
-            return false_claims(sender.settings.site_id, sender.name, self._partition.partition_id, number)
+            number = self._draw_number()
+            return make_false_claims(
+                sender.settings.site_id, sender.name, self._partition.partition_id, number
+            )
         kind = self._rng.of(KINDS)
         message = kind(**{field.name: self._fields[field.name]() for field in fields(kind)})
         return (self._as_our_own(message),)
@@ -166,29 +168,29 @@ class HostileMessages:
             values["requester_name"] = self._sender.name
         if isinstance(message, msg.ChangeRequestMessage):
             values["partition_id"] = message.directory_change.partition_id
-            if self._random_boolean():
+            if self._draw_boolean():
                 values["requester_name"] = self._sender.name
         return replace(message, **values) if values else message
 
     # -- single values
 
-    def _random_boolean(self) -> bool:
+    def _draw_boolean(self) -> bool:
         return self._rng.one_in(2)
 
-    def _partition_id(self) -> Guid:
-        return self._guid() if self._rng.one_in(8) else self._partition.partition_id
+    def _draw_partition_id(self) -> Guid:
+        return self._draw_guid() if self._rng.one_in(8) else self._partition.partition_id
 
-    def _guid(self) -> Guid:
+    def _draw_guid(self) -> Guid:
         server = self._rng.of(self._world.servers).settings
         choices = (server.machine_id, server.site_id, PEC_PARTITION_ID, self._nobody)
         return self._rng.of(choices)
 
-    def _number(self) -> SequenceNumber:
+    def _draw_number(self) -> SequenceNumber:
         highest, rng = self._partition.highest, self._rng
         near = max(0, highest + rng.between(-3, 5))
         return SequenceNumber(rng.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
 
-    def _name(self) -> str:
+    def _draw_name(self) -> str:
         """Return the name of any server, an unknown name, or an empty one."""
         rng = self._rng
         if rng.one_in(6):
@@ -199,29 +201,27 @@ class HostileMessages:
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
         request_ids = list(self._world.book.requests)
-        return (
-            self._rng.of(request_ids) if request_ids and self._random_boolean() else self._rng.below(1 << 20)
-        )
+        return self._rng.of(request_ids) if request_ids and self._draw_boolean() else self._rng.below(1 << 20)
 
     # -- numbers and changes
 
-    def _header(self) -> msg.SeqNumberHeader:
+    def _draw_header(self) -> msg.SeqNumberHeader:
         partitions = list(self._world.ledger.partitions)
         numbers = [
             msg.PartitionSeqNumbers(
                 partition_id=partition_id,
-                last_seq_number=self._number(),
-                purged_seq_number=self._number(),
+                last_seq_number=self._draw_number(),
+                purged_seq_number=self._draw_number(),
             )
             for partition_id in {self._partition.partition_id: 0, self._rng.of(partitions): 0}
         ]
-        name = self._name() if self._rng.one_in(4) else self._sender.name
+        name = self._draw_name() if self._rng.one_in(4) else self._sender.name
         return msg.SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
 
-    def _changes(self) -> tuple[msg.DirectoryChange, ...]:
+    def _draw_changes(self) -> tuple[msg.DirectoryChange, ...]:
         """Return plausible changes with consecutive numbers."""
         changes = []
-        previous = self._number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
+        previous = self._draw_number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
         for _ in range(self._rng.below(_CHANGES_MAX + 1)):
             if previous >= MAX:
                 break
@@ -231,39 +231,39 @@ class HostileMessages:
         return tuple(changes)
 
     def _change(self, previous: SequenceNumber, number: SequenceNumber) -> msg.DirectoryChange:
-        kind, identifier, properties = self._subject()
+        kind, identifier, properties = self._draw_subject()
         command = self._rng.of((msg.Command.UPDATE, msg.Command.DELETE, msg.Command.SYNC))
         if command is msg.Command.DELETE:
             properties = msg.deletion_properties(kind, self._rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)))
         return msg.DirectoryChange(
             command=command,
             guid_identifier=identifier,
-            partition_id=self._partition.partition_id if not self._rng.one_in(8) else self._guid(),
+            partition_id=self._partition.partition_id if not self._rng.one_in(8) else self._draw_guid(),
             previous_seq_number=previous,
             seq_number=number,
-            purged_seq_number=self._number() if self._rng.one_in(4) else MIN,
+            purged_seq_number=self._draw_number() if self._rng.one_in(4) else MIN,
             properties=properties,
         )
 
-    def _subject(self) -> tuple[ObjectType, Guid, msg.Properties]:
+    def _draw_subject(self) -> tuple[ObjectType, Guid, msg.Properties]:
         """Return type and identifier of any object, and false properties for it."""
         homes = [partition for partition in self._world.ledger.partitions.values() if partition.latest]
-        home = self._partition if self._partition.latest and self._random_boolean() else self._rng.of(homes)
+        home = self._partition if self._partition.latest and self._draw_boolean() else self._rng.of(homes)
         entry = self._rng.of(list(home.latest.values()))
-        return entry.object_type, entry.identifier, self._other(entry)
+        return entry.object_type, entry.identifier, self._falsify_properties(entry)
 
-    def _other(self, entry: NumberedChange) -> msg.Properties:
+    def _falsify_properties(self, entry: NumberedChange) -> msg.Properties:
         """Return false properties for an object: other roles, names or values."""
         properties: dict[Propid, Any] = dict(entry.content or {})
         match entry.object_type:
             case ObjectType.SITE:
-                properties[Propid.S_PSC] = self._name()
+                properties[Propid.S_PSC] = self._draw_name()
             case ObjectType.ENTERPRISE:
-                properties[Propid.E_PECNAME] = self._name()
+                properties[Propid.E_PECNAME] = self._draw_name()
             case ObjectType.MACHINE:
                 properties[Propid.QM_SERVICE] = self._rng.of(_ROLES)
-                if self._random_boolean():
-                    properties[Propid.QM_PATHNAME] = self._name()
+                if self._draw_boolean():
+                    properties[Propid.QM_PATHNAME] = self._draw_name()
             case ObjectType.QUEUE:
                 properties[Propid.Q_LABEL] = NOBODY
             case _:
@@ -272,31 +272,31 @@ class HostileMessages:
 
     # -- requests that no server may carry out
 
-    def _wanted(self) -> msg.DirectoryChange:
+    def _draw_refused_change(self) -> msg.DirectoryChange:
         """Return a change of other servers' roles, names or keys, to be refused."""
         enterprise = self._world.ledger.partitions[PEC_PARTITION_ID]
         partitions = self._world.ledger.partitions
         sites = [site for site in enterprise.live(ObjectType.SITE) if not partitions[site.identifier].foul]
         servers = [
             controller
-            for controller in self._controllers()
+            for controller in self._list_controllers()
             if controller.identifier != self._sender.machine_id
         ]
-        if servers and self._random_boolean():
-            return self._about_server(self._rng.of(servers))
-        if sites and self._random_boolean():
-            return self._about_site(self._rng.of(sites))
+        if servers and self._draw_boolean():
+            return self._change_server(self._rng.of(servers))
+        if sites and self._draw_boolean():
+            return self._change_site(self._rng.of(sites))
         named = enterprise.live(ObjectType.ENTERPRISE)  # none: a PEC took over before it had received it
         identifier = named[0].identifier if named else NULL_GUID
         return self._request_change(
-            msg.Command.UPDATE, PEC_PARTITION_ID, identifier, ((Propid.E_PECNAME, self._name()),)
+            msg.Command.UPDATE, PEC_PARTITION_ID, identifier, ((Propid.E_PECNAME, self._draw_name()),)
         )
 
-    def _controllers(self) -> list[NumberedChange]:
+    def _list_controllers(self) -> list[NumberedChange]:
         machines = (self._registry.machine(controller) for controller in self._registry.controllers())
         return [machine for machine in machines if machine is not None]
 
-    def _about_server(self, machine: NumberedChange) -> msg.DirectoryChange:
+    def _change_server(self, machine: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a directory server's role, key, name or existence."""
         home = next(
             partition
@@ -306,15 +306,15 @@ class HostileMessages:
         changes: tuple[msg.Properties, ...] = (
             ((Propid.QM_SERVICE, self._rng.of(_ROLES)),),
             ((Propid.QM_SIGN_PK, b"mine"),),
-            ((Propid.QM_PATHNAME, self._name() or NOBODY),),
+            ((Propid.QM_PATHNAME, self._draw_name() or NOBODY),),
             msg.deletion_properties(ObjectType.MACHINE, msg.Scope.ENTERPRISE),
         )
         return self._change_of_entry(home, machine, self._rng.of(changes))
 
-    def _about_site(self, site: NumberedChange) -> msg.DirectoryChange:
+    def _change_site(self, site: NumberedChange) -> msg.DirectoryChange:
         """Return a change of a site's PSC or its key, or the deletion of the site."""
         changes: tuple[msg.Properties, ...] = (
-            ((Propid.S_PSC, self._name()),),
+            ((Propid.S_PSC, self._draw_name()),),
             ((Propid.S_PSC_SIGNPK, b"mine"),),
             msg.deletion_properties(ObjectType.SITE, msg.Scope.ENTERPRISE),
         )

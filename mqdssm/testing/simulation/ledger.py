@@ -189,7 +189,7 @@ class Ledger:
         partition.entries[entry.number] = entry
         partition.latest[entry.identifier] = entry
         partition.last = max(partition.last, entry.number)
-        self._know_sites(entry)
+        self._note_sites(entry)
 
     def _may_give(
         self, partition: PartitionLedger, entry: NumberedChange, machine_id: Guid, name: str
@@ -229,7 +229,7 @@ class Ledger:
                 if entry.content is None or other_entries:
                     raise Violation(f"{entry.number} {entry}: there is always one enterprise")
 
-    def _know_sites(self, entry: NumberedChange) -> None:
+    def _note_sites(self, entry: NumberedChange) -> None:
         if entry.object_type is ObjectType.SITE:
             site = self.partitions.get(entry.identifier)
             if site is not None:

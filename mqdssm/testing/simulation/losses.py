@@ -131,7 +131,7 @@ class Losses:
             if server.persisted and not any(server.owns(partition_id) for partition_id in last_numbers):
                 break
         server.settings = replace(server.settings, restored=False)
-        yield from self._until_owned(server, partitions)
+        yield from self._wait_until_owned(server, partitions)
 
     def reinstall_primary(self, site_id: Guid) -> Task:
         """Start a PSC with an empty directory (decisions R43, R102, R104)."""
@@ -148,7 +148,7 @@ class Losses:
         self._world.lose(server)
         yield self._rng.below(30) * 1.0
         self._start(server)
-        yield from self._until_owned(server, partitions)
+        yield from self._wait_until_owned(server, partitions)
 
     def _record_loss(
         self, server: SimulatedServer, partitions: list[PartitionLedger], last_numbers: dict[Guid, int]
@@ -164,19 +164,19 @@ class Losses:
             reached = min(controller.reached(partition.partition_id) for controller in other_controllers)
             partition.record_loss(max(reached, last_numbers.get(partition.partition_id, 0)))
 
-    def _until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
+    def _wait_until_owned(self, server: SimulatedServer, partitions: list[PartitionLedger]) -> Task:
         """Wait until each partition has an authority, and record the remaining objects."""
-        while not all(self._authority(server, partition) for partition in partitions):
+        while not all(self._find_authority(server, partition) for partition in partitions):
             yield PAUSE_S
-        for partition in sorted(partitions, key=_enterprise_last):
-            self._start_over(self._authority(server, partition) or server, partition)
+        for partition in sorted(partitions, key=_is_enterprise):
+            self._start_over(self._find_authority(server, partition) or server, partition)
         self._retire_dead()
         if self._registry.machine(server) is None:  # no other server had received it (decision R80)
             service = Service.PEC if server is self._world.pec else Service.PSC
             yield from self._create_machine(server, service)
         yield from self._remove_retired(partitions)
 
-    def _authority(self, server: SimulatedServer, partition: PartitionLedger) -> SimulatedServer | None:
+    def _find_authority(self, server: SimulatedServer, partition: PartitionLedger) -> SimulatedServer | None:
         """Return the authority of a partition that a server has lost, if there is one.
 
         A handover that was under way may have made another server the authority.
@@ -208,10 +208,10 @@ class Losses:
 
     def _start_over(self, server: SimulatedServer, partition: PartitionLedger) -> None:
         partition.giver = server.index
-        remaining = self._entries(server, partition.partition_id)
+        remaining = self._convert_objects(server, partition.partition_id)
         self._world.ledger.start_over(partition.partition_id, remaining)
 
-    def _entries(self, server: SimulatedServer, partition_id: Guid) -> list[NumberedChange]:
+    def _convert_objects(self, server: SimulatedServer, partition_id: Guid) -> list[NumberedChange]:
         """Return a server's objects of a partition as entries of the ledger."""
         entries = []
         for identifier, change in copy_of(server, partition_id).objects.items():
@@ -248,7 +248,7 @@ class Losses:
         """
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
-        whole = [bsc for bsc in self._other_bscs(site_id) if _has(bsc, owned)]
+        whole = [bsc for bsc in self._list_other_bscs(site_id) if _has(bsc, owned)]
         return max(whole, key=lambda bsc: bsc.reached(site_id), default=None)
 
     def take_over(self, site_id: Guid, heir: SimulatedServer | None = None) -> Task:
@@ -265,7 +265,7 @@ class Losses:
             partition.record_loss(heir.reached(partition.partition_id) if whole else 0)
         yield self._rng.below(120) * 1.0
         heir = self._choose_heir(site_id, heir, partitions)
-        for partition in sorted(partitions, key=_enterprise_last):
+        for partition in sorted(partitions, key=_is_enterprise):
             yield from self._make_authority(heir, partition.partition_id)
             self._start_over(heir, partition)
         self._retire_dead()
@@ -306,7 +306,7 @@ class Losses:
         site.record_loss(0)
         server.retired = False
         self._start(server)
-        yield from self._until_owned(server, [site])
+        yield from self._wait_until_owned(server, [site])
 
     def heirs(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers that may take over from their site's controller.
@@ -317,13 +317,13 @@ class Losses:
         owner = self._registry.owner(site_id)
         owned = [partition.partition_id for partition in self._registry.owned_by(owner)]
         if not self._world.options.work.takeover_half:
-            return [bsc for bsc in self._other_bscs(site_id) if _has(bsc, owned)]
+            return [bsc for bsc in self._list_other_bscs(site_id) if _has(bsc, owned)]
         pec = self._world.pec
         if owner is pec or not _has(pec, owned):
             return []
-        return [bsc for bsc in self._other_bscs(site_id) if self._follows_pec(bsc, pec)]
+        return [bsc for bsc in self._list_other_bscs(site_id) if self._is_following_pec(bsc, pec)]
 
-    def _other_bscs(self, site_id: Guid) -> list[SimulatedServer]:
+    def _list_other_bscs(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers of a site, except its owner.
 
         An owner that is handing its site over may be one already, by its machine object.
@@ -331,7 +331,7 @@ class Losses:
         owner = self._registry.owner(site_id)
         return [bsc for bsc in self._registry.bscs_of(site_id) if bsc is not owner]
 
-    def _follows_pec(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
+    def _is_following_pec(self, server: SimulatedServer, pec: SimulatedServer) -> bool:
         """Return True if a server follows the current PEC."""
         saved = server.persisted.get(PEC_PARTITION_ID)
         return saved is not None and self._world.find(saved.authority_name) is pec
@@ -344,7 +344,7 @@ class Losses:
         pec = self._world.pec
         saved = pec.persisted.get(PEC_PARTITION_ID)
         purged = 0 if saved is None else int(saved.purged)
-        return self._follows_pec(server, pec) and server.reached(PEC_PARTITION_ID) >= purged
+        return self._is_following_pec(server, pec) and server.reached(PEC_PARTITION_ID) >= purged
 
     def name_pec(self) -> None:
         """From now on, give servers the name of the current PEC.
@@ -411,5 +411,5 @@ def _has(server: SimulatedServer, partitions: list[Guid]) -> bool:
     return all(server.is_whole(partition_id) and server.reached(partition_id) for partition_id in partitions)
 
 
-def _enterprise_last(partition: PartitionLedger) -> bool:
+def _is_enterprise(partition: PartitionLedger) -> bool:
     return partition.partition_id == PEC_PARTITION_ID

@@ -30,14 +30,14 @@ class MessageChecks:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._rules: dict[type[msg.ReplicationMessage], Callable[[SimulatedServer, Any], None]] = {
-            msg.ChangePropagationMessage: self._propagation,
+            msg.ChangePropagationMessage: self._check_propagation,
             msg.SyncReplyMessage: self._sync_reply,
             msg.SyncRequestMessage: self._sync_request,
-            msg.PSCAckMessage: self._psc_ack,
-            msg.AlreadyPurgedMessage: self._already_purged,
+            msg.PSCAckMessage: self._check_psc_ack,
+            msg.AlreadyPurgedMessage: self._check_already_purged,
             msg.ChangeRequestMessage: self._change_request,
             msg.ChangeReplyMessage: self._change_reply,
-            msg.BSCAckMessage: self._bsc_ack,
+            msg.BSCAckMessage: self._check_bsc_ack,
         }
 
     def sent(self, server: SimulatedServer, action: Send) -> None:
@@ -57,19 +57,19 @@ class MessageChecks:
         if not resent:  # a copy of a checked message, sent after a bad signature ([MC-MQDSRP] 3.3.7.9)
             self._rules[type(action.message)](server, action.message)
 
-    def _strict(self, partition_id: Guid) -> PartitionLedger | None:
+    def _find_strict(self, partition_id: Guid) -> PartitionLedger | None:
         partition = self._ledger.partitions.get(partition_id)
         if partition is None:
             raise Violation(f"a message about a partition that nobody made: {partition_id}")
         return partition if partition.is_strict else None
 
-    def _propagation(self, server: SimulatedServer, message: msg.ChangePropagationMessage) -> None:
+    def _check_propagation(self, server: SimulatedServer, message: msg.ChangePropagationMessage) -> None:
         self._count(server, message.directory_changes)
         for change in message.directory_changes:
             self._change(server, change)
         header = message.seq_number_header
         for numbers in header.partition_seq_numbers:
-            partition = self._strict(numbers.partition_id)
+            partition = self._find_strict(numbers.partition_id)
             if partition is None:
                 continue
             if numbers.last_seq_number > partition.highest:
@@ -80,7 +80,7 @@ class MessageChecks:
             raise Violation(f"{server.name} says it is {header.machine_name}")
 
     def _sync_reply(self, server: SimulatedServer, message: msg.SyncReplyMessage) -> None:
-        partition = self._strict(message.partition_id)
+        partition = self._find_strict(message.partition_id)
         self._count(server, message.directory_changes)
         previous = int(message.from_seq_number)
         is_foul = self._ledger.partitions[message.partition_id].foul
@@ -99,7 +99,7 @@ class MessageChecks:
             raise Violation(f"{server.name}: ToSeqNumber {message.to_seq_number} behind {partition.highest}")
 
     def _change(self, server: SimulatedServer, change: msg.DirectoryChange) -> None:
-        partition = self._strict(change.partition_id)
+        partition = self._find_strict(change.partition_id)
         if partition is None:
             return
         entry = partition.entries.get(int(change.seq_number))
@@ -122,7 +122,7 @@ class MessageChecks:
             raise Violation(f"{server.name}: {len(changes)} changes in one message")
 
     def _sync_request(self, server: SimulatedServer, message: msg.SyncRequestMessage) -> None:
-        partition = self._strict(message.partition_id)
+        partition = self._find_strict(message.partition_id)
         if message.requester_name != server.name or message.to_seq_number != MAX:
             raise Violation(f"{server.name}: {message}")
         saved = server.persisted.get(message.partition_id)
@@ -131,15 +131,15 @@ class MessageChecks:
         if message.from_seq_number > saved.last:
             raise Violation(f"{server.name} asks from {message.from_seq_number}, but has {saved.last}")
 
-    def _psc_ack(self, server: SimulatedServer, message: msg.PSCAckMessage) -> None:
+    def _check_psc_ack(self, server: SimulatedServer, message: msg.PSCAckMessage) -> None:
         saved = server.persisted.get(message.acked_partition_id)
-        partition = self._strict(message.acked_partition_id)
+        partition = self._find_strict(message.acked_partition_id)
         if partition is None:
             return
         if saved is None or message.acked_seq_number > saved.last or message.psc_name != server.name:
             raise Violation(f"{server.name} acknowledges {message.acked_seq_number}, but has {saved}")
 
-    def _already_purged(self, server: SimulatedServer, message: msg.AlreadyPurgedMessage) -> None:
+    def _check_already_purged(self, server: SimulatedServer, message: msg.AlreadyPurgedMessage) -> None:
         saved = server.persisted.get(message.partition_id)
         if saved is None or message.purged_seq_number > saved.purged:
             raise Violation(f"{server.name} says that {message.purged_seq_number} is purged: {saved}")
@@ -154,7 +154,7 @@ class MessageChecks:
         if not message.requester_name:
             raise Violation(f"{server.name}: nobody is answered: {message}")
 
-    def _bsc_ack(self, server: SimulatedServer, message: msg.BSCAckMessage) -> None:
+    def _check_bsc_ack(self, server: SimulatedServer, message: msg.BSCAckMessage) -> None:
         if message.bsc_name != server.name or message.bsc_machine_id != server.settings.machine_id:
             raise Violation(f"{server.name}: another one's acknowledgement: {message}")
 

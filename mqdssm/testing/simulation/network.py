@@ -113,12 +113,12 @@ class FaultyNetwork(ABC):
             return False
         return not self._one_way or sender in side
 
-    def _happens(self, chance: int) -> bool:
+    def _is_drawn(self, chance: int) -> bool:
         return chance > 0 and self._rng.below(PER_MILLE) < chance
 
     def _delay(self) -> float:
         """Return the delay of a message in seconds."""
-        if self._happens(self.faults.late):
+        if self._is_drawn(self.faults.late):
             self.counts.late += 1
             return self._rng.between(_SOON_MS, self.faults.late_max_s * 1000) / 1000
         return self._rng.between(1, _SOON_MS) / 1000
@@ -153,12 +153,12 @@ class SimulatedNetwork(FaultyNetwork):
         """Retry the waiting messages: a server may have started."""
         waiting, self._waiting = self._waiting, []
         for parcel in waiting:
-            self._arrive(parcel)
+            self._let_arrive(parcel)
 
     def send(self, sender: SimulatedServer, sent: Send) -> None:
         """Send a message of a server."""
         self.counts.sent[sent.message.operation] += 1
-        message = self._coded(sent.message) if self.faults.coded else sent.message
+        message = self._check_coding(sent.message) if self.faults.coded else sent.message
         parcel = MessageInTransit(
             sender=sender,
             life=sender.life,
@@ -168,23 +168,23 @@ class SimulatedNetwork(FaultyNetwork):
             message=message,
         )
         faults = self.faults
-        if self._happens(faults.lost):
+        if self._is_drawn(faults.lost):
             self.counts.lost += 1
             self._say(parcel, "is lost")
             return
-        self._schedule.after(self._delay(), partial(self._arrive, parcel))
-        if self._happens(faults.doubled):
+        self._schedule.after(self._delay(), partial(self._let_arrive, parcel))
+        if self._is_drawn(faults.doubled):
             self.counts.doubled += 1
             twin = _copied(parcel)
-            self._schedule.after(self._delay(), partial(self._arrive, twin))
+            self._schedule.after(self._delay(), partial(self._let_arrive, twin))
 
-    def _coded(self, message: ReplicationMessage) -> ReplicationMessage:
+    def _check_coding(self, message: ReplicationMessage) -> ReplicationMessage:
         decoded = decode(encode(message))
         if decoded != message:
             raise Violation(f"a message changes when it is encoded: {message!r} becomes {decoded!r}")
         return decoded
 
-    def _arrive(self, parcel: MessageInTransit) -> None:
+    def _let_arrive(self, parcel: MessageInTransit) -> None:
         if parcel.done:
             return
         if parcel.sent.timeout_s and self._schedule.now > parcel.expires_at:
@@ -195,10 +195,10 @@ class SimulatedNetwork(FaultyNetwork):
             self._park(parcel)
             return
         parcel.done = True
-        if self._happens(self.faults.refused):
-            self._nack(parcel, bad_signature=False)
-        elif self._happens(self.faults.unsigned):
-            self._nack(parcel, bad_signature=True)
+        if self._is_drawn(self.faults.refused):
+            self._send_nack(parcel, bad_signature=False)
+        elif self._is_drawn(self.faults.unsigned):
+            self._send_nack(parcel, bad_signature=True)
         else:
             machine_id = parcel.sender.machine_id
             station.step(Received(message=parcel.message, sender=parcel.sender_name, machine_id=machine_id))
@@ -217,9 +217,9 @@ class SimulatedNetwork(FaultyNetwork):
         parcel.done = True
         self._waiting = [other for other in self._waiting if other is not parcel]
         self.counts.expired += 1
-        self._nack(parcel, bad_signature=False)
+        self._send_nack(parcel, bad_signature=False)
 
-    def _nack(self, parcel: MessageInTransit, *, bad_signature: bool) -> None:
+    def _send_nack(self, parcel: MessageInTransit, *, bad_signature: bool) -> None:
         self._say(parcel, "is refused: bad signature" if bad_signature else "does not reach it")
         sender = parcel.sender
         if not parcel.sent.ack_requested or not sender.is_up:

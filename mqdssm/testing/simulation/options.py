@@ -177,23 +177,23 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
     """
     generation = narrow(generation_of(seed) if generation is None else generation, seed)
     rng = SeededRandom("options", seed)
-    bscs = _enterprise(rng)
+    bscs = _draw_enterprise(rng)
     fault_options = hardships_of(seed, generation)
     if fault_options.is_hostile and sum(bscs) + len(bscs) == 1:
         bscs = (1,)  # a hostile server needs a second server besides the PEC
     directories = _has_directories(seed, generation)
     is_short = sum(bscs) + len(bscs) >= _MANY_SERVERS or (directories and generation >= Generation.ALL)
-    network, servers, tuning = _network(rng), _servers(rng), draw_tuning(rng)
+    network, servers, tuning = _draw_network_faults(rng), _draw_server_faults(rng), draw_tuning(rng)
     work = _work(rng, is_short=is_short)
     if directories and generation >= Generation.SHORT:
         work = replace(work, duration_s=work.duration_s // 2)
     if generation >= Generation.SERVICES:
-        work = _later_options(seed, work, generation, is_honest=not fault_options.is_hostile)
+        work = _draw_later_options(seed, work, generation, is_honest=not fault_options.is_hostile)
     return Options(
         seed=seed,
         bscs=bscs,
         network=network,
-        servers=servers if generation < Generation.FAILING else _later_faults(seed, servers),
+        servers=servers if generation < Generation.FAILING else _draw_later_faults(seed, servers),
         tuning=tuning,
         work=_with_owners(work) if fault_options.foreign_every_s else work,
         fault_options=fault_options,
@@ -225,7 +225,7 @@ def _with_owners(work: Workload) -> Workload:
     )
 
 
-def _enterprise(rng: SeededRandom) -> tuple[int, ...]:
+def _draw_enterprise(rng: SeededRandom) -> tuple[int, ...]:
     size = rng.below(20)
     if size == 0:
         sites, bscs = rng.between(4, 8), 4
@@ -236,7 +236,7 @@ def _enterprise(rng: SeededRandom) -> tuple[int, ...]:
     return tuple(rng.below(bscs + 1) for _ in range(sites))
 
 
-def _network(rng: SeededRandom) -> NetworkFaults:
+def _draw_network_faults(rng: SeededRandom) -> NetworkFaults:
     return NetworkFaults(
         lost=_draw_or_zero(rng, (5, 50, 200)),
         doubled=_draw_or_zero(rng, (10, 100, 300)),
@@ -250,7 +250,7 @@ def _network(rng: SeededRandom) -> NetworkFaults:
     )
 
 
-def _servers(rng: SeededRandom) -> ServerFaults:
+def _draw_server_faults(rng: SeededRandom) -> ServerFaults:
     return ServerFaults(
         crash_every_s=_draw_or_zero(rng, (15, 40, 120)),
         down_max_s=rng.of((1, 20, 200)),
@@ -306,12 +306,12 @@ def _work(rng: SeededRandom, *, is_short: bool) -> Workload:
     )
 
 
-def _later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
+def _draw_later_faults(seed: int, faults: ServerFaults) -> ServerFaults:
     """Draw the faults of later generations, with separate random numbers."""
     return replace(faults, failing=_draw_or_zero(SeededRandom("later faults", seed), (2, 10, 40)))
 
 
-def _later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
+def _draw_later_options(seed: int, work: Workload, generation: Generation, *, is_honest: bool) -> Workload:
     """Draw the options of later generations, with separate random numbers.
 
     Args:

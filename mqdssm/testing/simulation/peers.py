@@ -91,10 +91,10 @@ class WindowsEngine:
             self._look_at(action.operation)
         if not isinstance(action, Send) or not isinstance(action.message, ChangePropagationMessage):
             return action
-        changes = tuple(map(self._bare, action.message.directory_changes))
+        changes = tuple(map(self._reduce_change, action.message.directory_changes))
         return replace(action, message=replace(action.message, directory_changes=changes))
 
-    def _bare(self, change: DirectoryChange) -> DirectoryChange:
+    def _reduce_change(self, change: DirectoryChange) -> DirectoryChange:
         properties = self._updates.get((change.partition_id, int(change.seq_number)))
         if change.command is not Command.SYNC or not properties:
             return change

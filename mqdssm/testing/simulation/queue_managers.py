@@ -46,7 +46,7 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         trace: Callable[[str], None] | None,
     ) -> None:
         FaultyNetwork.__init__(self, SeededRandom("network", seed), NetworkFaults())
-        InProcessNetwork.__init__(self, clock=lambda: EPOCH_S + schedule.now, fault=self._under_way)
+        InProcessNetwork.__init__(self, clock=lambda: EPOCH_S + schedule.now, fault=self._schedule_arrival)
         self._schedule = schedule
         self._keys = LiveKeys(find)
         self._trace = trace
@@ -96,10 +96,10 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         The cut is the network's. The other machine is given by its address.
         """
         index = self._up.get(source.machine_name.casefold(), (-1, source))[0]
-        host_numbers = (number for number, host in self._up.values() if address in _addresses(host))
+        host_numbers = (number for number, host in self._up.values() if address in _list_addresses(host))
         return self._is_cut(index, next(host_numbers, index))
 
-    def _under_way(self, _source: str, target: str, message: Message) -> Iterable[Message]:
+    def _schedule_arrival(self, _source: str, target: str, message: Message) -> Iterable[Message]:
         """Schedule the arrival of a message, with faults.
 
         Returns no messages to deliver at once.
@@ -107,35 +107,35 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
         faults = self.faults
         if is_acknowledgement(message.message_class):
             self._count_nack(message)
-        if self._happens(faults.lost):
+        if self._is_drawn(faults.lost):
             self.counts.lost += 1
             return ()
-        self._deliver(target, self._damaged(message, target))
-        if self._happens(faults.doubled):
+        self._deliver(target, self._damage_message(message, target))
+        if self._is_drawn(faults.doubled):
             self.counts.doubled += 1
             self._deliver(target, message)
         if message.signature and faults != NetworkFaults(coded=faults.coded):
-            self._attack(target, message)
+            self._send_forged(target, message)
         return ()
 
-    def _damaged(self, message: Message, target: str) -> Message | None:
+    def _damage_message(self, message: Message, target: str) -> Message | None:
         """Return a message as it arrives, perhaps changed.
 
         None if it was rejected (no such queue).
         """
-        if self._happens(self.faults.refused):
+        if self._is_drawn(self.faults.refused):
             _, host = self._up[target.casefold()]
             host.acknowledge(message, MessageClass.NACK_BAD_DEST_QUEUE)
             return None
-        if message.signature and self._happens(self.faults.unsigned):
+        if message.signature and self._is_drawn(self.faults.unsigned):
             return self.forger.changed(message)
         return message
 
-    def _attack(self, target: str, message: Message) -> None:
+    def _send_forged(self, target: str, message: Message) -> None:
         self.forger.record(target, message)
-        if self._happens(_FORGED):
+        if self._is_drawn(_FORGED):
             self._deliver(target, self.forger.forged(message))
-        if self._happens(_REPLAYED):
+        if self._is_drawn(_REPLAYED):
             again = self.forger.replayed()
             if again is not None:
                 self._deliver(*again)
@@ -159,5 +159,5 @@ class QueueManagers(FaultyNetwork, InProcessNetwork):
             self._trace(f"an acknowledgement: {MessageClass(message.message_class).name}")
 
 
-def _addresses(host: LocalQueueManager) -> tuple[Address, Address]:
+def _list_addresses(host: LocalQueueManager) -> tuple[Address, Address]:
     return host.machine_name.casefold(), host.identifier

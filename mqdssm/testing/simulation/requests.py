@@ -98,7 +98,7 @@ class RequestBook:
     def ask(self, request: ClientRequest) -> None:
         """Record a request."""
         self.requests[request.change.request] = request
-        self._by_object.setdefault(_key(request.change), []).append(request)
+        self._by_object.setdefault(_choose_key(request.change), []).append(request)
 
     def record_answer(self, number: int, status: int, now: float) -> ClientRequest:
         """Record an answer, and check it.
@@ -138,9 +138,9 @@ class RequestBook:
             Violation: no client asked for it.
         """
         if not is_own(entry) and not any(
-            request.may_be_done and request.fits(entry) for request in self._candidates(entry)
+            request.may_be_done and request.fits(entry) for request in self._find_candidates(entry)
         ):
-            request_list = ", ".join(str(request) for request in self._candidates(entry)) or "nothing"
+            request_list = ", ".join(str(request) for request in self._find_candidates(entry)) or "nothing"
             raise Violation(f"{entry.number} {entry} was done, but {request_list} asked for")
         self._entries.append(entry)
         self._entries_of.setdefault(entry.identifier, []).append(entry)
@@ -157,7 +157,7 @@ class RequestBook:
         """
         entries = [entry for entry in self._entries if not is_own(entry)]
         candidate_lists = [
-            [request for request in self._candidates(entry) if request.may_be_done] for entry in entries
+            [request for request in self._find_candidates(entry) if request.may_be_done] for entry in entries
         ]
         edges = [
             [request for request in candidates if request.fits(entry)]
@@ -194,15 +194,17 @@ class RequestBook:
         if missing is not None:
             raise Violation(f"{promised[missing]}: it was not done, or not as often as promised")
 
-    def _candidates(self, entry: NumberedChange) -> list[ClientRequest]:
+    def _find_candidates(self, entry: NumberedChange) -> list[ClientRequest]:
         by_path = self._by_object.get(entry.path.casefold(), []) if entry.path else []
         return [*self._by_object.get(entry.identifier, []), *by_path]
 
     def _entries_of_request(self, request: ClientRequest) -> Iterable[NumberedChange]:
-        return (entry for entry in self._entries_of.get(_key(request.change), ()) if request.fits(entry))
+        return (
+            entry for entry in self._entries_of.get(_choose_key(request.change), ()) if request.fits(entry)
+        )
 
     def _is_only(self, request: ClientRequest, entry: NumberedChange) -> bool:
-        other_requests = (other for other in self._candidates(entry) if other is not request)
+        other_requests = (other for other in self._find_candidates(entry) if other is not request)
         return not is_own(entry) and not any(
             other.may_be_done and other.fits(entry) for other in other_requests
         )
@@ -214,7 +216,7 @@ def is_own(entry: NumberedChange) -> bool:
     return entry.command is Command.UPDATE and bool(propids) and propids <= OWN_PROPERTIES
 
 
-def _key(change: ChangeObject) -> Guid | str:
+def _choose_key(change: ChangeObject) -> Guid | str:
     if change.identifier is not None:
         return change.identifier
     return (change.path_name or "").casefold()

@@ -12,7 +12,12 @@ from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.chaos import Chaos
 from mqdssm.testing.simulation.clients import SimulatedClients
 from mqdssm.testing.simulation.delivery_checks import DeliveryChecks
-from mqdssm.testing.simulation.final_checks import CONTAINER_MAX, find_difference, largest, members
+from mqdssm.testing.simulation.final_checks import (
+    CONTAINER_MAX,
+    find_difference,
+    list_members,
+    measure_largest,
+)
 from mqdssm.testing.simulation.forbidden_requests import ForbiddenRequests
 from mqdssm.testing.simulation.foreign_writers import ForeignWriters
 from mqdssm.testing.simulation.hostile_server import HostileServer
@@ -23,7 +28,7 @@ from mqdssm.testing.simulation.server_list import ServerRegistry
 from mqdssm.testing.simulation.stores import CrashingStore, DirectoryStore
 from mqdssm.testing.simulation.topology import Administrator
 from mqdssm.testing.simulation.trace import Violation
-from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, real_engine
+from mqdssm.testing.simulation.world import EngineMaker, StoreMaker, Trace, World, make_real_engine
 
 _FOUNDING_S: Final = 20_000.0
 """Limit for the installation of an enterprise."""
@@ -67,7 +72,7 @@ class Simulation:
         self,
         options: Options,
         *,
-        make_engine: EngineMaker = real_engine,
+        make_engine: EngineMaker = make_real_engine,
         make_store: StoreMaker | None = None,
         trace: Trace | None = None,
     ) -> None:
@@ -86,7 +91,7 @@ class Simulation:
         violation = ""
         try:
             self._install_enterprise()
-            self._live()
+            self._run_with_faults()
             self._wait_for_consistency()
             self._prove_alive()
             self.world.book.check()
@@ -119,7 +124,7 @@ class Simulation:
             if self.world.schedule.now > limit:
                 raise Violation("the enterprise is not founded in time")
 
-    def _live(self) -> None:
+    def _run_with_faults(self) -> None:
         """Let clients and administrator work, with faults."""
         options = self.world.options
         self._chaos.begin()
@@ -144,9 +149,9 @@ class Simulation:
             and self.world.options.fault_options.is_hostile_server_removed
         ):
             self._administrator.begin(self._administrator.remove_hostile_server(self.world.hostile_server))
-        self._until_whole()
+        self._run_until_whole()
 
-    def _until_whole(self) -> None:
+    def _run_until_whole(self) -> None:
         settings = [server.settings for server in self.world.servers]
         limit = (
             self.world.schedule.now
@@ -176,9 +181,9 @@ class Simulation:
         delivery_checks = DeliveryChecks(world)
         self._pass(_QUIET_S)
         by_number: dict[int, list[int]] = {}
-        for server in members(world):
+        for server in list_members(world):
             site_id = server.settings.site_id
-            for partition_id in {PEC_PARTITION_ID: 0, site_id: 0, self._rng.of(self._partitions()): 0}:
+            for partition_id in {PEC_PARTITION_ID: 0, site_id: 0, self._rng.of(self._list_partitions()): 0}:
                 number = self._clients.next_number()
                 kind = ObjectType.CN if partition_id == PEC_PARTITION_ID else ObjectType.MACHINE
                 by_number[number] = []
@@ -191,10 +196,10 @@ class Simulation:
                 answers = [name_of(status) for status in statuses]
                 raise Violation(f"nothing goes wrong, but {world.book.requests[number]}: {answers}")
         delivery_checks.check_later()
-        self._until_whole()
+        self._run_until_whole()
 
-    def _partitions(self) -> list[Guid]:
-        sites = {server.settings.site_id for server in members(self.world)}
+    def _list_partitions(self) -> list[Guid]:
+        sites = {server.settings.site_id for server in list_members(self.world)}
         return [partition_id for partition_id in self.world.ledger.partitions if partition_id in sites]
 
     # -- final checks
@@ -210,7 +215,7 @@ class Simulation:
     def _check_bounds(self) -> None:
         """Check that the collections of all engines are within their limit."""
         for server in self.world.servers:
-            size = largest(server.engine)
+            size = measure_largest(server.engine)
             if size > CONTAINER_MAX:
                 raise Violation(f"{server.name} keeps {size} things in one place")
 

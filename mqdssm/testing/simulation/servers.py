@@ -272,7 +272,7 @@ class SimulatedServer:
     def write(self, operation: Operation) -> Result:
         """Perform an operation for a service beside the engine ([MC-MQDSRP] 3.1.7.1.3)."""
         stopped = self.damage.stops(operation)[1]
-        return stopped or self._performed(operation) or _NO_ROOM
+        return stopped or self._perform_now(operation) or _NO_ROOM
 
     def crash_soon(self, planned_crash: PlannedCrash) -> None:
         """Plan a crash in the next step or operation."""
@@ -381,7 +381,7 @@ class SimulatedServer:
         Returns its result, or None if it comes later or not at all.
         """
         faults = self.faults
-        if self._planned_crash is not None and self._crashes_in(operation):
+        if self._planned_crash is not None and self._crash_if_planned(operation):
             self.crash()
             return None
         if faults.flaky and self._is_lost(operation):
@@ -390,15 +390,15 @@ class SimulatedServer:
         if faults.failing and self._is_failing(operation):
             return Performed(token=token, result=self._fail(operation))
         if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
-            self._slowly(token, operation)
+            self._perform_slowly(token, operation)
             return None
-        result = self._performed(operation)
+        result = self._perform_now(operation)
         if result is None:
             self._perform_later(_ROOM_MS, token, operation)
             return None
         return Performed(token=token, result=result)
 
-    def _crashes_in(self, operation: Operation) -> bool:
+    def _crash_if_planned(self, operation: Operation) -> bool:
         """Return True if a crash is planned in an operation, which is then done in part."""
         planned_crash = self._planned_crash
         if planned_crash is None or planned_crash.moments is None:
@@ -418,7 +418,7 @@ class SimulatedServer:
         if not self.faults.flaky or self._rng.below(PER_MILLE) >= self.faults.flaky:
             return False
         if self._rng.one_in(2):
-            self._performed(operation)
+            self._perform_now(operation)
         return True
 
     def _is_failing(self, operation: Operation) -> bool:
@@ -437,7 +437,7 @@ class SimulatedServer:
 
         self._world.schedule.after(milliseconds / 1000, again)
 
-    def _slowly(self, token: int, operation: Operation) -> None:
+    def _perform_slowly(self, token: int, operation: Operation) -> None:
         """Perform an operation after a delay, and return its result after another delay."""
         life = self.life
         limit = self.faults.slow_max_ms + 1
@@ -445,7 +445,7 @@ class SimulatedServer:
 
         def do() -> None:
             if self.life == life:
-                result = self._performed(operation)
+                result = self._perform_now(operation)
                 if result is None:
                     self._perform_later(_ROOM_MS, token, operation)
                 else:
@@ -467,7 +467,7 @@ class SimulatedServer:
             self._world.performed(self, operation, result)
         return self.damage.hide(operation, result, self.store)
 
-    def _performed(self, operation: Operation) -> Result | None:
+    def _perform_now(self, operation: Operation) -> Result | None:
         """Perform and check an operation.
 
         None if the disk is full, and it has to be repeated.

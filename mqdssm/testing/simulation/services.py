@@ -81,7 +81,7 @@ class Services:
             identifier = self._rng.of(live).identifier
         else:
             identifier = self._world.guid("object", request)
-            path_name = self._new_name(partition, request)
+            path_name = self._make_name(partition, request)
         properties = () if command is Command.DELETE else self._clients.values(kind, request)
         change = ChangeObject(
             request=request,
@@ -94,7 +94,7 @@ class Services:
         )
         self._carry_out(server, change, identifier, number)
 
-    def _new_name(self, partition: PartitionLedger, request: int) -> str:
+    def _make_name(self, partition: PartitionLedger, request: int) -> str:
         if partition.partition_id == PEC_PARTITION_ID:
             return f"service {request}"
         return f"{self._rng.of(partition.live(ObjectType.MACHINE)).path}\\service {request}"

@@ -149,13 +149,13 @@ class MessageForger:
         """
         self._count("changed messages")
         if self._rng.one_in(2):
-            new_message = replace(message, body=self._flipped(message.body))
+            new_message = replace(message, body=self._flip_bit(message.body))
         else:
-            new_message = replace(message, signature=self._flipped(message.signature))
+            new_message = replace(message, signature=self._flip_bit(message.signature))
         self.bad.add(content_of(new_message))
         return new_message
 
-    def _flipped(self, data: bytes) -> bytes:
+    def _flip_bit(self, data: bytes) -> bytes:
         at = self._rng.below(len(data))
         return data[:at] + bytes((data[at] ^ (1 << self._rng.below(8)),)) + data[at + 1 :]
 

@@ -80,23 +80,23 @@ class StepChecks:
         self._ledger = ledger
         self._book = book
         self._now = now
-        self._purging = PurgeRules(self._strict, find)
+        self._purging = PurgeRules(self._find_strict, find)
         # the last recorded operation of each server in each partition: drivers repeat some
         self._given: dict[tuple[int, Guid], Given] = {}
         self._cut_short: dict[Guid, SimulatedServer] = {}  # the server, by partition
         self._looks: dict[type[ops.Operation], Callable[[SimulatedServer, Any, Any], None]] = {
-            ops.CreateObject: self._done,
-            ops.UpdateObject: self._done,
-            ops.DeleteObject: self._done,
-            ops.ApplyChanges: self._applied,
-            ops.SavePartition: lambda server, operation, _: self._saved(server, operation.partition),
-            ops.LoadState: self._loaded,
-            ops.SaveNeighbor: self._neighbor_saved,
+            ops.CreateObject: self._check_done,
+            ops.UpdateObject: self._check_done,
+            ops.DeleteObject: self._check_done,
+            ops.ApplyChanges: self._check_applied,
+            ops.SavePartition: lambda server, operation, _: self._check_saved(server, operation.partition),
+            ops.LoadState: self._check_loaded,
+            ops.SaveNeighbor: self._check_saved_neighbor,
             ops.RemoveNeighbor: _remember,
             ops.RemovePartition: _remember,
             ops.PurgeDeletedObjects: lambda server, operation, _: self._purging.purged(server, operation),
             ops.MarkPartition: lambda server, operation, _: self._purging.marked(server, operation),
-            ops.Recover: self._recovered,
+            ops.Recover: self._check_recovered,
         }
 
     def performed(self, server: SimulatedServer, operation: ops.Operation, result: ops.Result) -> None:
@@ -119,7 +119,7 @@ class StepChecks:
             server.torn[operation.partition_id] = operation
             self._cut_short[operation.partition_id] = server
 
-    def _neighbor_saved(
+    def _check_saved_neighbor(
         self, server: SimulatedServer, operation: ops.SaveNeighbor, result: ops.Result
     ) -> None:
         neighbor = operation.neighbor
@@ -128,7 +128,7 @@ class StepChecks:
         if other is not None and not self._is_foul(other):
             self._purging.acknowledged(server, neighbor, other)
 
-    def _loaded(self, server: SimulatedServer, _: ops.LoadState, state: ops.PersistedState) -> None:
+    def _check_loaded(self, server: SimulatedServer, _: ops.LoadState, state: ops.PersistedState) -> None:
         """Check the loaded state.
 
         After a crash the store may differ by the last operation.
@@ -137,20 +137,22 @@ class StepChecks:
         for partition_id in [key for key in server.persisted if key not in partition_ids]:
             del server.persisted[partition_id]
         for partition in state.partitions:
-            self._saved(server, partition)
+            self._check_saved(server, partition)
         server.neighbors = _by_name(state)
 
     # -- authorities
 
-    def _recovered(self, server: SimulatedServer, operation: ops.Recover, result: ops.Recovered) -> None:
+    def _check_recovered(
+        self, server: SimulatedServer, operation: ops.Recover, result: ops.Recovered
+    ) -> None:
         torn = server.torn.pop(operation.partition_id, None)
         if torn is not None and result.highest == torn.seq_number:
-            self._give(server, torn, self._subject(torn))
+            self._give(server, torn, self._identify_object(torn))
         partition = self._ledger.partitions.get(operation.partition_id)
         if partition is not None and server.owns(operation.partition_id):
             partition.granted = max(partition.granted, int(result.doubtful))  # it continues above (R110)
 
-    def _subject(self, operation: Given) -> Guid | None:
+    def _identify_object(self, operation: Given) -> Guid | None:
         """Return the identifier of an operation's object; None if it is unknown."""
         if not isinstance(operation, ops.CreateObject) and operation.identifier is not None:
             return operation.identifier
@@ -162,7 +164,7 @@ class StepChecks:
         live = partition.live(operation.object_type)
         return next((entry.identifier for entry in live if entry.path.casefold() == path), None)
 
-    def _done(self, server: SimulatedServer, operation: Given, result: ops.Result) -> None:
+    def _check_done(self, server: SimulatedServer, operation: Given, result: ops.Result) -> None:
         if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_OK:
             self._give(server, operation, result.identifier)
 
@@ -198,7 +200,7 @@ class StepChecks:
             at=self._now(),
             properties=properties,
         )
-        strict = self._strict(operation.partition_id)
+        strict = self._find_strict(operation.partition_id)
         if strict is not None:
             is_foreign = latest_change is not None and latest_change.number in strict.foreign
             self._check_content(entry, None if is_foreign else latest_change)
@@ -241,13 +243,15 @@ class StepChecks:
             raise Violation(f"{server.name}: ReadObject was answered by {result!r}")
         return result
 
-    def _strict(self, partition_id: Guid) -> PartitionLedger | None:
+    def _find_strict(self, partition_id: Guid) -> PartitionLedger | None:
         """Return a partition's ledger if all rules hold for it, else None."""
         partition = self._ledger.partitions.get(partition_id)
         return partition if partition is not None and partition.is_strict else None
 
-    def _applied(self, server: SimulatedServer, operation: ops.ApplyChanges, applied: ops.Applied) -> None:
-        partition = self._strict(operation.partition_id)
+    def _check_applied(
+        self, server: SimulatedServer, operation: ops.ApplyChanges, applied: ops.Applied
+    ) -> None:
+        partition = self._find_strict(operation.partition_id)
         if partition is None:
             return
         saved = server.persisted.get(operation.partition_id)
@@ -282,10 +286,10 @@ class StepChecks:
         if difference:
             raise Violation(f"{server.name}: number {meant.number} {meant}: {difference}")
 
-    def _saved(self, server: SimulatedServer, new: DirectoryPartition) -> None:
+    def _check_saved(self, server: SimulatedServer, new: DirectoryPartition) -> None:
         old = server.persisted.get(new.partition_id)
         server.persisted[new.partition_id] = new
-        partition = self._strict(new.partition_id)
+        partition = self._find_strict(new.partition_id)
         if partition is None:
             if new.partition_id not in self._ledger.partitions:
                 raise Violation(f"{server.name} keeps a partition that nobody made: {new}")
@@ -368,7 +372,7 @@ class StepChecks:
         """
         giver = self._cut_short.get(partition.partition_id)
         torn = giver.torn.get(partition.partition_id) if giver is not None else None
-        if giver is None or torn is None or self._subject(torn) != entry.identifier:
+        if giver is None or torn is None or self._identify_object(torn) != entry.identifier:
             return False
         read = self.read(giver, entry.object_type, entry.identifier, partition.partition_id)
         return read.properties is None or read.seq_number != entry.number

@@ -191,15 +191,15 @@ class DirectoryStore(SimulatedStore):
 
         The first opening makes the containers.
         """
-        return LdapStore(self._session(), closes_session=True)
+        return LdapStore(self._open_session(), closes_session=True)
 
-    def _session(self) -> Session:
+    def _open_session(self) -> Session:
         session = open_session(self.directory)
         session.read_back = ReadBack(settle_s=0, limit_s=0)
         return session
 
     def _write_foreign(self, identifier: Guid, properties: Properties) -> None:
-        with closing(self._session()) as session:
+        with closing(self._open_session()) as session:
             write_beside(session, identifier, properties)
 
 
@@ -214,7 +214,7 @@ def write_beside(session: Session, identifier: Guid, properties: Properties) -> 
                 session.modify(entry.dn, changes)
 
 
-def everything(
+def look_up_everything(
     partition_id: Guid,
     *,
     after: SequenceNumber = MIN,
@@ -242,7 +242,7 @@ def changes_of(
 
     A range of numbers may limit the changes.
     """
-    result = store.look(everything(partition_id, after=after, up_to=up_to))
+    result = store.look(look_up_everything(partition_id, after=after, up_to=up_to))
     return result.changes if isinstance(result, ops.ChangesFound) else ()
 
 
@@ -253,7 +253,7 @@ def copy_to(store: SimulatedStore, copy: SimulatedStore) -> None:
         return
     for partition in state.partitions:
         copy.perform(ops.SavePartition(partition=partition))
-        result = store.perform(everything(partition.partition_id))
+        result = store.perform(look_up_everything(partition.partition_id))
         changes = result.changes if isinstance(result, ops.ChangesFound) else ()
         copy.perform(ops.ApplyChanges(partition_id=partition.partition_id, changes=changes))
     for neighbor in state.neighbors:

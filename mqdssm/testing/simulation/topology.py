@@ -19,7 +19,7 @@ from mqdssm.model.messages import Command, Properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.samples.seeded_random import SeededRandom
-from mqdssm.testing.simulation.clients import SimulatedClients, machine_properties
+from mqdssm.testing.simulation.clients import SimulatedClients, build_machine_properties
 from mqdssm.testing.simulation.ledger import CONTROLLER, NumberedChange
 from mqdssm.testing.simulation.losses import ANSWER_S, PAUSE_S, Losses, Task
 from mqdssm.testing.simulation.server_list import ServerRegistry
@@ -138,52 +138,60 @@ class Administrator:
             site_id for site_id in self._registry.open_sites() if site_id != self._world.pec.settings.site_id
         ]
         every = [*sites, self._world.pec.settings.site_id]
-        choices = [*self._site_tasks(sites, every), *self._successions(sites, every)]
+        choices = [*self._list_site_tasks(sites, every), *self._list_successions(sites, every)]
         if not choices:
             return None
         chosen = self._rng.of(choices)()
         return chosen if all(map(chosen.bears, self._under_way)) else None
 
-    def _site_tasks(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], AdministratorTask]]:
+    def _list_site_tasks(
+        self, sites: list[Guid], every: list[Guid]
+    ) -> Iterator[Callable[[], AdministratorTask]]:
         work, registry, rng = self._world.options.work, self._registry, self._rng
         small = len(self._world.servers) < _SERVERS_MAX
         if work.sites_come and small and len(every) < _SITES_MAX:
             yield lambda: AdministratorTask("adds a site", self.add_site)
         if work.bscs_come and small:
-            yield lambda: self._about_site("adds a BSC", self.add_bsc, every)
+            yield lambda: self._make_site_task("adds a BSC", self.add_bsc, every)
         if work.sites_go and len(sites) > 1:
-            yield lambda: self._about_site("removes a site", self.remove_site, sites)
+            yield lambda: self._make_site_task("removes a site", self.remove_site, sites)
         bscs = [bsc for site in every for bsc in registry.bscs_of(site)]
         if work.bscs_go and bscs:
-            yield lambda: _about_server("removes a BSC", self.remove_bsc, rng.of(bscs))
+            yield lambda: _make_server_task("removes a BSC", self.remove_bsc, rng.of(bscs))
 
-    def _successions(self, sites: list[Guid], every: list[Guid]) -> Iterator[Callable[[], AdministratorTask]]:
+    def _list_successions(
+        self, sites: list[Guid], every: list[Guid]
+    ) -> Iterator[Callable[[], AdministratorTask]]:
         work, registry, rng, losses = self._world.options.work, self._registry, self._rng, self._losses
         bscs = [bsc for site in every for bsc in registry.bscs_of(site)]
         heirs = [bsc for site in sites for bsc in registry.bscs_of(site)]
         if work.site_handover and heirs:
-            yield lambda: _about_server("hands a site over", self.hand_over_site, rng.of(heirs), naming=True)
+            yield lambda: _make_server_task(
+                "hands a site over", self.hand_over_site, rng.of(heirs), naming=True
+            )
         if work.enterprise_handover and sites:
-            yield lambda: self._about_site(
+            yield lambda: self._make_site_task(
                 "hands the enterprise over", self.hand_over_enterprise, sites, naming=True
             )
         if work.reinstalling and bscs:
-            yield lambda: _about_server("reinstalls a BSC", losses.reinstall, rng.of(bscs))
-            yield lambda: _about_server("restores a BSC", losses.restore, rng.of(bscs))
+            yield lambda: _make_server_task("reinstalls a BSC", losses.reinstall, rng.of(bscs))
+            yield lambda: _make_server_task("restores a BSC", losses.restore, rng.of(bscs))
         lost = [site for site in every if losses.heirs(site)]
         if work.takeover and lost and not self._taken_over:
-            yield lambda: self._about_site(
+            yield lambda: self._make_site_task(
                 "makes another server take over", self._take_over, lost, alone=True
             )
         if work.renaming:
-            yield lambda: self._about_site("renames a server", self.rename, every, naming=True)
+            yield lambda: self._make_site_task("renames a server", self.rename, every, naming=True)
         known_sites = [site for site in every if losses.are_known(site)]
         if work.primary_restoring and known_sites:
-            yield lambda: self._about_site("restores a PSC", losses.restore_primary, known_sites, alone=True)
+            yield lambda: self._make_site_task(
+                "restores a PSC", losses.restore_primary, known_sites, alone=True
+            )
         if work.primary_reinstalling and known_sites:
-            yield lambda: self._about_site("reinstalls a PSC", self._replace, known_sites, alone=True)
+            yield lambda: self._make_site_task("reinstalls a PSC", self._replace, known_sites, alone=True)
 
-    def _about_site(
+    def _make_site_task(
         self,
         name: str,
         make: Callable[[Guid], Task],
@@ -228,8 +236,8 @@ class Administrator:
     def found_enterprise(self) -> Task:
         """Install the first server, with the objects that it needs ([MC-MQDSRP] 4)."""
         world = self._world
-        site_id = self._new_site_id()
-        name = self._new_name()
+        site_id = self._make_site_id()
+        name = self._make_name()
         pec = world.add_server(name=name, site_id=site_id, role=Role.PEC, pec_name=name)
         world.ledger.found(PEC_PARTITION_ID, pec.index)
         world.ledger.found(site_id, pec.index)
@@ -246,9 +254,9 @@ class Administrator:
     def add_site(self, bscs: int = 0) -> Task:
         """Add a site with its primary controller ([MC-MQDSRP] 4.1)."""
         world = self._world
-        site_id = self._new_site_id()
+        site_id = self._make_site_id()
         server = world.add_server(
-            name=self._new_name(), site_id=site_id, role=Role.PSC, pec_name=world.pec.name
+            name=self._make_name(), site_id=site_id, role=Role.PSC, pec_name=world.pec.name
         )
         world.ledger.found(site_id, server.index)
         yield from self._create_site(site_id, server.name)
@@ -261,7 +269,7 @@ class Administrator:
         """Add a backup controller to a site ([MC-MQDSRP] 4.2)."""
         world = self._world
         server = world.add_server(
-            name=self._new_name(),
+            name=self._make_name(),
             site_id=site_id,
             role=Role.BSC,
             pec_name=world.pec.name,
@@ -303,7 +311,7 @@ class Administrator:
         site = self._world.ledger.partitions[site_id]
         while not site.dead:
             owner = self._registry.owner(site_id)  # a handover that was under way may have ended
-            for entry in sorted(site.live(), key=lambda item: _order(item, owner.settings.machine_id)):
+            for entry in sorted(site.live(), key=lambda item: _rank_entry(item, owner.settings.machine_id)):
                 # services continue: a machine with a new queue has to wait for the next round
                 machine = entry.object_type is ObjectType.MACHINE
                 tries = _MACHINE_TRIES if machine else _TRIES
@@ -364,7 +372,7 @@ class Administrator:
         The PEC would not accept it.
         """
         while not self._registry.site_names(site_id, heir):
-            properties: Properties = ((Propid.S_PSC, self._any_case(heir.name)),)
+            properties: Properties = ((Propid.S_PSC, self._vary_case(heir.name)),)
             yield from self._update(ObjectType.SITE, PEC_PARTITION_ID, site_id, properties)
 
     def hand_over_enterprise(self, site_id: Guid) -> Task:
@@ -389,7 +397,7 @@ class Administrator:
                 return
             if not self._losses.has_followed(heir):
                 return
-            properties: Properties = ((Propid.E_PECNAME, self._any_case(heir.name)),)
+            properties: Properties = ((Propid.E_PECNAME, self._vary_case(heir.name)),)
             status = yield from self._update(
                 ObjectType.ENTERPRISE, PEC_PARTITION_ID, enterprise.identifier, properties
             )
@@ -405,7 +413,7 @@ class Administrator:
         server.is_kept_down = True
         if server.is_up:
             server.crash()
-        self._world.rename(server, self._new_name())
+        self._world.rename(server, self._make_name())
         yield self._rng.below(30) * 1.0
         server.is_kept_down = False
         self._world.start(server)
@@ -429,7 +437,7 @@ class Administrator:
             PEC_PARTITION_ID,
             site_id,
             name,
-            ((Propid.S_PSC, self._any_case(psc_name)),),
+            ((Propid.S_PSC, self._vary_case(psc_name)),),
             at=at,
         )
 
@@ -437,7 +445,7 @@ class Administrator:
         self, server: SimulatedServer, service: Service, *, at: SimulatedServer | None = None
     ) -> Task:
         settings = server.settings
-        properties = machine_properties(settings.site_id, int(service))
+        properties = build_machine_properties(settings.site_id, int(service))
         yield from self._create(
             ObjectType.MACHINE, settings.site_id, settings.machine_id, server.name, properties, at=at
         )
@@ -521,15 +529,15 @@ class Administrator:
 
     # -- names
 
-    def _new_site_id(self) -> Guid:
+    def _make_site_id(self) -> Guid:
         self._sites += 1
         return self._world.guid("site", self._sites)
 
-    def _new_name(self) -> str:
+    def _make_name(self) -> str:
         self._names += 1
         return f"Srv{self._names}"
 
-    def _any_case(self, name: str) -> str:
+    def _vary_case(self, name: str) -> str:
         """Return a machine name, sometimes in capitals."""
         return name.upper() if self._rng.one_in(4) else name
 
@@ -538,13 +546,13 @@ class Administrator:
             self._world.trace(f"administrator: {text}")
 
 
-def _about_server(
+def _make_server_task(
     name: str, make: Callable[[SimulatedServer], Task], server: SimulatedServer, *, naming: bool = False
 ) -> AdministratorTask:
     return AdministratorTask(name, lambda: make(server), server.settings.site_id, server, naming=naming)
 
 
-def _order(entry: NumberedChange, own_machine: Guid) -> int:
+def _rank_entry(entry: NumberedChange, own_machine: Guid) -> int:
     """Return the order of deletion in a site.
 
     Queues come first, then machines, then the controller's own machine.

@@ -33,7 +33,7 @@ EngineMaker: TypeAlias = Callable[[Settings, int], SimulatedEngine]
 StoreMaker: TypeAlias = Callable[[], SimulatedStore]
 
 
-def real_engine(settings: Settings, first_request: int) -> SimulatedEngine:
+def make_real_engine(settings: Settings, first_request: int) -> SimulatedEngine:
     """Return the engine of the product."""
     return ReplicationEngine(settings, first_request=first_request)
 
@@ -68,7 +68,7 @@ class Backup:
     torn: Mapping[Guid, Given]
 
 
-def _unchanged(action: Send) -> Send:
+def _keep_unchanged(action: Send) -> Send:
     return action
 
 
@@ -92,7 +92,7 @@ class World:
     ) -> None:
         self.options = options
         self.schedule = Schedule()
-        self.trace: Trace | None = None if trace is None else self._traced(trace)
+        self.trace: Trace | None = None if trace is None else self._add_time(trace)
         self.rng = SeededRandom("world", options.seed)
         self.ledger = Ledger()
         self.book = RequestBook(self._is_loose)
@@ -101,7 +101,7 @@ class World:
         self.headers: dict[tuple[int, str], float] = {}
         self.is_faulty = False
         self.hostile_server: SimulatedServer | None = None
-        self.falsify: Callable[[Send], Send] = _unchanged
+        self.falsify: Callable[[Send], Send] = _keep_unchanged
         self.network: SimulatedNetwork | QueueManagers
         if options.directories:
             self.network = QueueManagers(self.schedule, options.seed, self._find_server, self.trace)
@@ -122,7 +122,7 @@ class World:
         self._waiters: dict[int, Callable[[int], None]] = {}
         self._names: dict[str, SimulatedServer] = {}
 
-    def _traced(self, trace: Trace) -> Trace:
+    def _add_time(self, trace: Trace) -> Trace:
         return lambda text: trace(f"{self.schedule.now:10.3f} {text}")
 
     def _is_loose(self, partition_id: Guid) -> bool:

@@ -16,7 +16,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.store.ldap import LdapStore, Owner
 from mqdssm.testing.openldap import OpenLdapServer
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 from support.replication.live_servers import Enterprise, LiveServer, site_of
 from support.replication.queue_managers import guid_of, wait_until
 from support.servers.proxy import Proxy
@@ -158,7 +158,7 @@ class Directories(Enterprise):
         """All that a server's directory has of a partition, read beside the server, by number."""
         server = self.directories[name]
         with LdapStore.open(options_for(server)) as store:
-            found = store.perform(everything(partition_id))
+            found = store.perform(look_up_everything(partition_id))
         assert isinstance(found, ChangesFound)
         return found.changes
 

@@ -18,7 +18,7 @@ from mqdssm.server.config import ServerSection
 from mqdssm.store.performer import Store
 from mqdssm.testing.in_process_network import InProcessNetwork
 from mqdssm.testing.memory_store.store import MemoryStore
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 from support.replication.network import machine_properties
 from support.replication.queue_managers import guid_of, key_of, sender_of, wait_until
 from support.replication.tcp_machines import TcpNetworks
@@ -92,7 +92,7 @@ class LiveServer:
 
     def content(self, partition_id: Guid) -> tuple[object, ...]:
         """Everything of a partition that it has, by number."""
-        found = self.store.lookup(everything(partition_id))
+        found = self.store.lookup(look_up_everything(partition_id))
         assert isinstance(found, ChangesFound)
         return tuple(
             (one.guid_identifier, one.seq_number, one.command, tuple(sorted(one.properties)))

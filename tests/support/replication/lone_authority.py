@@ -16,7 +16,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 from support.replication.lone_server import AWAY, HOME, Lone
 from support.replication.network import guid_of, machine_properties
 
@@ -195,7 +195,7 @@ def queue_of(server: Lone, queue: str) -> dict[Propid, object] | None:
 
 def numbers(server: Lone, partition_id: Guid = HOME) -> dict[Guid | None, tuple[int, Command]]:
     """Number and command of every object and tombstone of a partition."""
-    found = server.store.perform(everything(partition_id)).changes
+    found = server.store.perform(look_up_everything(partition_id)).changes
     return {one.guid_identifier: (int(one.seq_number), one.command) for one in found}
 
 

@@ -17,7 +17,7 @@ from mqdssm.model.messages import (
 from mqdssm.model.propids import Propid
 from mqdssm.model.replication import DirectoryPartition, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.testing.simulation.hostile_messages import false_claims, header_of
+from mqdssm.testing.simulation.hostile_messages import header_of, make_false_claims
 from support.replication.network import SETTLE_S, Net, enterprise, guid_of, objects, with_bsc, with_site
 
 OK = Hresult.MQ_OK
@@ -63,7 +63,7 @@ def header(liar: str, partition_id: Guid, *, last: int = FAR, purged: int = MIN)
 
 def claims(liar: str, partition_id: Guid) -> tuple[ReplicationMessage, ...]:
     """All that says: I have more of it, you have to begin anew, and this is all that there is."""
-    return false_claims(SITE1, liar, partition_id, FAR)
+    return make_false_claims(SITE1, liar, partition_id, FAR)
 
 
 def asks(partition_id: Guid, command: Command, properties: Properties, **given) -> DirectoryChange:

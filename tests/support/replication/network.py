@@ -31,7 +31,7 @@ from mqdssm.model.messages import Command, Properties, ReplicationMessage, Scope
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.testing.memory_store.store import MemoryStore
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 
 SETTLE_S = 60
 """Longer than any propagation takes."""
@@ -256,7 +256,7 @@ class Net:
 
     def content(self, name: str, partition_id: Guid) -> dict[Guid, Any]:
         """Everything of a partition that a server has."""
-        found = self.hosts[name].store.perform(everything(partition_id))
+        found = self.hosts[name].store.perform(look_up_everything(partition_id))
         return {
             one.guid_identifier: (one.seq_number, one.command, dict(one.properties)) for one in found.changes
         }

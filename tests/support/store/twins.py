@@ -15,7 +15,7 @@ from mqdssm.store import rules
 from mqdssm.store.performer import Store
 from mqdssm.tables.property_rows import CHANGED, NAMES
 from mqdssm.testing.memory_store.store import MemoryStore
-from mqdssm.testing.simulation.stores import everything
+from mqdssm.testing.simulation.stores import look_up_everything
 from support.store.property_strategies import SID, some_of
 
 KINDS: Final = tuple(one for one in ObjectType if one in CHANGED)
@@ -69,7 +69,7 @@ class Twins:
         """Both have the same of both partitions, object by object."""
         for site in self.sites:
             for scope in (False, True):
-                self.perform(everything(site, enterprise_scope=scope))
+                self.perform(look_up_everything(site, enterprise_scope=scope))
             self.perform(ops.HasObjects(partition_id=site))
             self.perform(ops.Recover(partition_id=site))
         # what a store writes itself is no change of another program (decision R112)
