@@ -17,7 +17,7 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, MadeEntry, dns_in
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, MadeEntry, make_dns_lookup
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import entry_ldif
@@ -156,7 +156,7 @@ def slapd(*, durable: bool, in_memory: bool = False) -> Iterator[Place]:
 
 def maker_for(session: Session) -> EntryBuilder:
     """Makes entries; nothing refers to anything."""
-    return EntryBuilder(EntryTarget.of(session), dns_in({}))
+    return EntryBuilder(EntryTarget.of(session), make_dns_lookup({}))
 
 
 def with_managers(directory: mqdssm.Directory) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, ok, problem, warning
+from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, make_ok, make_problem, make_warning
 from mqdssm.directory.channel import Channel
 from mqdssm.directory.connect import Attempt, open_channel, trust
 from mqdssm.directory.observation import OperationObserver
@@ -26,7 +26,7 @@ STARTTLS_OID: Final = "1.3.6.1.4.1.1466.20037"
 _DAY_S: Final = 86_400
 
 
-def settings(
+def check_settings(
     options: ConnectionOptions, sources: Sequence[str] = (), file: Path | None = None
 ) -> Iterator[CheckFinding]:
     """Report the settings in use, and insecure ones.
@@ -40,35 +40,39 @@ def settings(
     local = all(endpoint.is_local_socket for endpoint in options.endpoints)
     who = options.user or ("the user of this process" if local else "nobody")
     urls = ", ".join(endpoint.url for endpoint in options.endpoints)
-    yield ok(name, f"{urls} as {who}; from {', '.join(dict.fromkeys(sources))}")
+    yield make_ok(name, f"{urls} as {who}; from {', '.join(dict.fromkeys(sources))}")
     if file is not None and os.name == "posix" and file.exists():
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & 0o077:
-            yield warning(name, f"others may read the password file {file} ({mode:04o})", f"chmod 600 {file}")
+            yield make_warning(
+                name, f"others may read the password file {file} ({mode:04o})", f"chmod 600 {file}"
+            )
     if options.allow_clear_text:
         advice = "use StartTLS or LDAPS, without --allow-clear-text (configuration file: allow_clear_text)"
-        yield warning(name, "the password may go in clear text to another machine", advice)
+        yield make_warning(name, "the password may go in clear text to another machine", advice)
     if options.user is None and not local:
         words = "nobody logs in: servers show little to strangers"
-        yield warning(name, words, "set a user: --user, MQDSSM_USER")
+        yield make_warning(name, words, "set a user: --user, MQDSSM_USER")
 
 
-def connection(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
+def check_connection(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
     """Check that a server can be reached and accepts the log-in."""
     name = f"connection {endpoint.url}"
     started = time.monotonic()
-    with bound(options, endpoint):
+    with open_bound(options, endpoint):
         took = time.monotonic() - started
     how = {"ldaps": "LDAPS", "starttls": "StartTLS", "none": "no TLS"}[endpoint.tls]
     text = f"connected with {'a local socket' if endpoint.is_local_socket else how} in {took * 1000:.0f} ms"
     if took > SLOW_CONNECTION_S:
-        yield warning(name, f"{text}, which is slow", "does the name resolve quickly? is the server busy?")
+        yield make_warning(
+            name, f"{text}, which is slow", "does the name resolve quickly? is the server busy?"
+        )
     else:
-        yield ok(name, text)
+        yield make_ok(name, text)
 
 
 @contextlib.contextmanager
-def bound(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Channel]:
+def open_bound(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Channel]:
     """Open a separate bound connection to one server."""
     deadline = time.monotonic() + OPERATION_LIMIT_S
     channel = open_channel(Attempt(options, endpoint, trust(options), deadline), OperationObserver())
@@ -78,15 +82,15 @@ def bound(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Channel]:
         channel.close()
 
 
-def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
+def check_certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[CheckFinding]:
     """Check the use of TLS, and the validity of the certificate."""
     name = f"certificate {endpoint.url}"
     if endpoint.tls == "none":
         if endpoint.is_local_socket:
-            yield ok(name, "none needed on a local socket")
+            yield make_ok(name, "none needed on a local socket")
         else:
             words = "no TLS: everybody on the way can read and change what goes by"
-            yield warning(name, words, "take --tls none out: StartTLS is what ldap:// means here")
+            yield make_warning(name, words, "take --tls none out: StartTLS is what ldap:// means here")
         return
     with _open_secured(options, endpoint) as channel:
         peer_certificate = channel.getpeercert() or {}
@@ -95,9 +99,9 @@ def certificate(options: ConnectionOptions, endpoint: Endpoint) -> Iterator[Chec
     days = int((ssl.cert_time_to_seconds(until) - time.time()) // _DAY_S) if until else 0
     text = f"trusted, valid for {endpoint.host} until {until}; {version}, {cipher}"
     if days < DAYS_LEFT_MIN:
-        yield warning(name, f"{text}: {days} days left", "renew the server's certificate")
+        yield make_warning(name, f"{text}: {days} days left", "renew the server's certificate")
     else:
-        yield ok(name, text)
+        yield make_ok(name, text)
 
 
 @contextlib.contextmanager
@@ -122,7 +126,9 @@ def _start_tls(raw: socket.socket, endpoint: Endpoint) -> None:
         )
 
 
-def nobody_home(endpoints: int) -> CheckFinding:
+def make_no_server_finding(endpoints: int) -> CheckFinding:
     """Make the finding for the case that no server accepted the log-in."""
     these = "the server did not let" if endpoints == 1 else f"none of the {endpoints} servers let"
-    return problem("directory", f"{these} us in: nothing else can be examined", "mend the connection first")
+    return make_problem(
+        "directory", f"{these} us in: nothing else can be examined", "mend the connection first"
+    )

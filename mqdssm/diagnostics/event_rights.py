@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 from uuid import UUID
 
-from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, ok, warning
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, make_ok, make_warning
 from mqdssm.diagnostics.sample_objects import Samples
 from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import Equal, any_of
@@ -114,7 +114,7 @@ class RightsChecker:
             return "" if int(entry.first(PARTS) or b"0") & _DACL else need.right.name
         if need.right == rights.WRITE:
             allowed = _decode_words(entry, ATTRIBUTES)
-            return _describe_incomplete(need, [a for a in written_by(need) if a.lower() not in allowed])
+            return _describe_incomplete(need, [a for a in list_written(need) if a.lower() not in allowed])
         descriptor = descriptor_of(entry)
         if need.right == rights.READ:
             return self._find_missing_to_read(need, entry, descriptor)
@@ -214,7 +214,7 @@ def read_by(need: Need) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name != _DESCRIPTOR))
 
 
-def written_by(need: Need) -> tuple[str, ...]:
+def list_written(need: Need) -> tuple[str, ...]:
     """Return all attributes that a row's event can write to objects of its class."""
     if need.holder == SETTINGS_CLASS:
         return tuple(copied.settings for copied in COPIED if copied.configuration != "objectGUID")
@@ -238,7 +238,7 @@ def _describe_incomplete(need: Need, absent: list[str]) -> str:
     return f"{need.right.name} (for {examples}{more})"
 
 
-def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Report the events that will work, and the rights missing for the others.
 
     There is one finding for each element.
@@ -250,10 +250,10 @@ def events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         for event, verdicts in judged.items():
             lacking = [verdict for verdict in verdicts if verdict.missing]
             if lacking:
-                yield warning(NAME, f"{element}: {_describe_lacking(event, verdicts, lacking)}", ADVICE)
+                yield make_warning(NAME, f"{element}: {_describe_lacking(event, verdicts, lacking)}", ADVICE)
         fine = {event: verdicts for event, verdicts in judged.items() if not _is_lacking(verdicts)}
         if any(fine.values()):
-            yield ok(NAME, f"{element}: {'; '.join(_describe_events(fine))}")
+            yield make_ok(NAME, f"{element}: {'; '.join(_describe_events(fine))}")
     yield _check_identifiers(session, judge)
 
 
@@ -314,8 +314,10 @@ def _check_identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
         elif not is_granted(descriptor, judge.token, rights.CONTROL.decides, {rights.ADD_GUID}):
             missing.append(f"the right Add-GUID ({rights.ADD_GUID}) on {dn}")
     if not missing:
-        return ok(name, "new objects may bring their GUID along, if this is a domain controller of Windows")
+        return make_ok(
+            name, "new objects may bring their GUID along, if this is a domain controller of Windows"
+        )
     words = "new objects get a GUID of the domain controller's; missing to bring one along"
-    return ok(
+    return make_ok(
         name, f"{words}: {'; '.join(missing)}; queues and queue managers remember theirs in mSMQOwnerID"
     )

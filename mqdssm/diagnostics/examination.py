@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Final
 
 from mqdssm.diagnostics import connection_checks, directory_checks, server_checks
-from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, CheckState, limited
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, CheckState, run_limited
 from mqdssm.directory.options import ConnectionOptions, Endpoint
 from mqdssm.directory.session import Session
 
 CHECKS: Final[tuple[tuple[str, Callable[[CheckedDirectory], Iterable[CheckFinding]]], ...]] = (
-    ("profile", directory_checks.profile),
-    ("schema", directory_checks.schema),
-    ("base tree", directory_checks.tree),
-    ("rights", directory_checks.rights),
-    ("limits", server_checks.limits),
-    ("controls", server_checks.controls),
-    ("indexes", server_checks.indexes),
-    ("clock", server_checks.clock),
+    ("profile", directory_checks.check_profile),
+    ("schema", directory_checks.check_schema),
+    ("base tree", directory_checks.check_tree),
+    ("rights", directory_checks.check_rights),
+    ("limits", server_checks.check_limits),
+    ("controls", server_checks.check_controls),
+    ("indexes", server_checks.check_indexes),
+    ("clock", server_checks.check_clock),
     ("servers", server_checks.check_agreement),
-    ("global catalog", server_checks.catalog),
+    ("global catalog", server_checks.check_catalog),
 )
 """Checks after a successful log-in, in this order."""
 
@@ -61,7 +61,7 @@ class Examination:
         """Run the checks and yield each finding at once."""
         options = self._options
         yield from self._run_limited(
-            "settings", lambda: connection_checks.settings(options, self._sources, self._password_file)
+            "settings", lambda: connection_checks.check_settings(options, self._sources, self._password_file)
         )
         reached: list[Endpoint] = []
         for endpoint in options.endpoints:
@@ -70,7 +70,7 @@ class Examination:
             if findings[0].state is not CheckState.PROBLEM:
                 reached.append(endpoint)
         if not reached:
-            yield connection_checks.nobody_home(len(options.endpoints))
+            yield connection_checks.make_no_server_finding(len(options.endpoints))
             return
         self.connected = True
         yield from self._examine_directory(replace(options, endpoints=tuple(reached)))
@@ -91,14 +91,16 @@ class Examination:
 
     def _examine_server(self, endpoint: Endpoint) -> Iterator[CheckFinding]:
         name, options = f"connection {endpoint.url}", self._options
-        findings = list(self._run_limited(name, lambda: connection_checks.connection(options, endpoint)))
+        findings = list(
+            self._run_limited(name, lambda: connection_checks.check_connection(options, endpoint))
+        )
         yield from findings
         if findings[0].state is not CheckState.PROBLEM:
             name = f"certificate {endpoint.url}"
-            yield from self._run_limited(name, lambda: connection_checks.certificate(options, endpoint))
+            yield from self._run_limited(name, lambda: connection_checks.check_certificate(options, endpoint))
 
     def _run_limited(self, name: str, check: Callable[[], Iterable[CheckFinding]]) -> Iterator[CheckFinding]:
-        return limited(name, check, self._describe)
+        return run_limited(name, check, self._describe)
 
 
 def _try_to_connect(session: Session) -> Iterable[CheckFinding]:

@@ -53,17 +53,17 @@ class CheckFinding:
         return asdict(self) | {"state": self.state.value, "seconds": round(self.seconds, 3)}
 
 
-def ok(name: str, text: str) -> CheckFinding:
+def make_ok(name: str, text: str) -> CheckFinding:
     """Make a finding without a problem."""
     return CheckFinding(name, CheckState.OK, text)
 
 
-def warning(name: str, text: str, advice: str = "") -> CheckFinding:
+def make_warning(name: str, text: str, advice: str = "") -> CheckFinding:
     """Make a warning."""
     return CheckFinding(name, CheckState.WARNING, text, advice)
 
 
-def problem(name: str, text: str, advice: str = "") -> CheckFinding:
+def make_problem(name: str, text: str, advice: str = "") -> CheckFinding:
     """Make a finding of a problem."""
     return CheckFinding(name, CheckState.PROBLEM, text, advice)
 
@@ -85,7 +85,7 @@ class CheckedDirectory:
     at: str | None = None
 
 
-def failed(name: str, error: BaseException, describe: Callable[[BaseException], str]) -> CheckFinding:
+def make_failure(name: str, error: BaseException, describe: Callable[[BaseException], str]) -> CheckFinding:
     """Make a finding from an error.
 
     `describe` returns the message of an error that is no DirectoryError.
@@ -94,11 +94,11 @@ def failed(name: str, error: BaseException, describe: Callable[[BaseException], 
         code = error.ldap_code
         text = f" (LDAP result {code} {error.server_text!r})" if code is not None else ""
         place = f": {error.dn}" if error.dn else ""
-        return problem(name, f"{error.message}{place}{text}", error.hint)
-    return problem(name, describe(error))
+        return make_problem(name, f"{error.message}{place}{text}", error.hint)
+    return make_problem(name, describe(error))
 
 
-def limited(
+def run_limited(
     name: str,
     check: Callable[[], Iterable[CheckFinding]],
     describe: Callable[[BaseException], str] = str,
@@ -115,7 +115,7 @@ def limited(
         try:
             findings.extend(check())
         except Exception as error:  # noqa: BLE001  whatever it is: the other checks go on
-            findings.append(failed(name, error, describe))
+            findings.append(make_failure(name, error, describe))
 
     started = time.monotonic()
     thread = threading.Thread(target=examine, name=f"doctor {name}", daemon=True)
@@ -124,7 +124,7 @@ def limited(
     if thread.is_alive():
         words = f"no answer within {limit_s:.0f} s"
         log.info("doctor: %s: %s", name, words)
-        yield replace(problem(name, words, "is the server busy, or the network slow?"), seconds=limit_s)
+        yield replace(make_problem(name, words, "is the server busy, or the network slow?"), seconds=limit_s)
         return
     took = time.monotonic() - started
     for finding in findings:

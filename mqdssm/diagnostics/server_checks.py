@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, ok, problem, warning
+from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, make_ok, make_problem, make_warning
 from mqdssm.directory.filters import Present
 from mqdssm.directory.requests import PAGED_RESULTS_OID
 from mqdssm.directory.session import Session
@@ -25,7 +25,7 @@ CLOCK_DIFFERENCE_MAX_S: Final = 300
 EXTENSIONS: Final = {"1.3.6.1.4.1.1466.20037": "StartTLS", "1.3.6.1.4.1.4203.1.11.3": "who am I"}
 
 
-def limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server does not cut a long search."""
     session, name = checked.session, "limits"
     started = time.monotonic()
@@ -38,14 +38,14 @@ def limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
                 whole = False
                 break
     except ObjectNotFound:
-        yield problem(
+        yield make_problem(
             name, f"this user may not see {session.naming.forest}: every search ends empty", MORE_RIGHTS
         )
         return
     except DirectoryError as error:
         if error.ldap_code in {3, 4, 11}:
             words = f"the server cut a search after {count} objects ({error.server_text!r})"
-            yield problem(name, words, error.hint)
+            yield make_problem(name, words, error.hint)
             return
         raise
     finally:
@@ -55,35 +55,35 @@ def limits(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     usual = session.profile.facts.size_limit
     if whole and count < usual:
         text += f" (a limit of {usual}, which is usual, would not show yet)"
-    yield ok(name, text)
+    yield make_ok(name, text)
 
 
-def controls(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_controls(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server has the required and the useful controls."""
     name, root_dse, facts = "controls", checked.session.root_dse, checked.session.profile.facts
     oids = {value.decode() for value in root_dse.all("supportedControl")}
     if PAGED_RESULTS_OID not in oids:
-        yield problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
+        yield make_problem(name, "no paged results (RFC 2696): long searches will fail", "use another server")
         return
     if checked.session.brings_references:
-        yield ok(name, f"paged results, {facts.references}")
+        yield make_ok(name, f"paged results, {facts.references}")
     else:
         words = f"paged results, but no {facts.references}: references cost a round trip more a page"
-        yield warning(name, words, facts.references_hint)
+        yield make_warning(name, words, facts.references_hint)
     extensions = {value.decode() for value in root_dse.all("supportedExtension")}
     has = [word for oid, word in EXTENSIONS.items() if oid in extensions] or ["none named"]
     ways = [word for oid, word in facts.watched_by.items() if oid in oids]
     watch = f"can be watched ({', '.join(ways)})" if ways else f"cannot be watched ({facts.watch_hint})"
-    yield ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
+    yield make_ok(name, f"extended operations: {', '.join(has)}; changes {watch}")
 
 
-def indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that look-ups by GUID are fast, since every event begins with one."""
     session, name = checked.session, "indexes"
     facts = session.profile.facts
     seen = None if facts.index_place is None else _read_configured_indexes(session, *facts.index_place)
     if seen is not None and "objectguid" not in seen:
-        yield problem(name, "objectGUID has no index", facts.index_hint)
+        yield make_problem(name, "objectGUID has no index", facts.index_hint)
         return
     times = [_lookup_s(session) for _ in range(LOOKUPS)]
     took = statistics.median(times)
@@ -91,9 +91,9 @@ def indexes(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     if seen is None and facts.index_place is not None:
         text += "; the configuration is not shown to this user"
     if took > SLOW_LOOKUP_S:
-        yield warning(name, f"{text}, which is slow", facts.index_hint)
+        yield make_warning(name, f"{text}, which is slow", facts.index_hint)
     else:
-        yield ok(name, text)
+        yield make_ok(name, text)
 
 
 def _lookup_s(session: Session) -> float:
@@ -118,7 +118,7 @@ def _read_configured_indexes(session: Session, place: str, attribute: str) -> se
     return {name.strip().lower() for value in values for name in value.partition(" ")[0].split(",")}
 
 
-def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that the server's clock agrees with the local one.
 
     Nothing is checked if the server does not show its time.
@@ -132,16 +132,18 @@ def clock(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         side = "ahead" if difference > 0 else "behind"
         text = f"the server's clock is {abs(difference):.0f} s {side} ({source})"
         if abs(difference) > CLOCK_DIFFERENCE_MAX_S:
-            yield warning(name, text, "set both clocks by NTP: CreateTime and ModifyTime are the server's")
+            yield make_warning(
+                name, text, "set both clocks by NTP: CreateTime and ModifyTime are the server's"
+            )
         else:
-            yield ok(name, text)
+            yield make_ok(name, text)
         return
     last = _find_last_change(session)
     if last is not None and (last - now).total_seconds() > CLOCK_DIFFERENCE_MAX_S:
         words = f"the last change is of {last:%Y-%m-%dT%H:%M:%SZ}, which is in the future"
-        yield warning(name, words, "set both clocks by NTP")
+        yield make_warning(name, words, "set both clocks by NTP")
     else:
-        yield ok(name, "the server does not tell its time; nothing in it is of the future")
+        yield make_ok(name, "the server does not tell its time; nothing in it is of the future")
 
 
 def _read_server_time(session: Session) -> tuple[datetime, str] | None:
@@ -188,7 +190,7 @@ def check_agreement(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that all servers of the list hold the same directory in the same state."""
     name = "servers"
     if len(checked.endpoints) == 1:
-        yield ok(name, "one server: nothing to fall back to")
+        yield make_ok(name, "one server: nothing to fall back to")
         return
     seen: dict[str, tuple[object, ...]] = {}
     for endpoint in checked.endpoints:
@@ -199,17 +201,19 @@ def check_agreement(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     if len(directories) > 1:
         words = "; ".join(f"{url}: {state[1]} {state[0]}" for url, state in seen.items())
         advice = "list the servers of one directory only"
-        yield problem(name, f"they hold different directories: {words}", advice)
+        yield make_problem(name, f"they hold different directories: {words}", advice)
     elif len({state[2] for state in seen.values()}) > 1:
-        yield warning(name, f"{len(seen)} servers, not (yet) in the same state", "is replication running?")
+        yield make_warning(
+            name, f"{len(seen)} servers, not (yet) in the same state", "is replication running?"
+        )
     elif all(state[2] for state in seen.values()):
-        yield ok(name, f"{len(seen)} servers of the same directory, in the same state")
+        yield make_ok(name, f"{len(seen)} servers of the same directory, in the same state")
     else:
         text = f"{len(seen)} servers of the same directory"
-        yield ok(name, f"{text}; they do not tell this user whether they are in the same state")
+        yield make_ok(name, f"{text}; they do not tell this user whether they are in the same state")
 
 
-def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
+def check_catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     """Check that a global catalog answers, for finding objects of other domains."""
     name, options = "global catalog", checked.options
     if not checked.session.profile.has_catalog:
@@ -218,12 +222,12 @@ def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         words = (
             "the server is a global catalog itself: it holds a part of the attributes, and takes no changes"
         )
-        yield warning(
+        yield make_warning(
             name, words, "take port 3268 or 3269 out of the URL; --forest finds the catalog by itself"
         )
         return
     if not options.catalogs:
-        yield ok(name, "a local socket leads to none: --catalog would name one")
+        yield make_ok(name, "a local socket leads to none: --catalog would name one")
         return
     urls = ", ".join(endpoint.url for endpoint in options.catalogs)
     with Session(replace(options, forest=True)) as session:
@@ -233,14 +237,14 @@ def catalog(checked: CheckedDirectory) -> Iterator[CheckFinding]:
         except DirectoryError as error:
             words = f"none answers at {urls}: {error.message}"
             if options.forest:
-                yield problem(name, words, error.hint or "name one that does: --catalog")
+                yield make_problem(name, words, error.hint or "name one that does: --catalog")
             else:
-                yield ok(name, f"{words} (needed for --forest only)")
+                yield make_ok(name, f"{words} (needed for --forest only)")
             return
         if ready == b"FALSE":
             words = f"{catalog_session.server_url} answers, but does not hold all domains yet"
-            yield warning(name, words, "wait until its replication is done")
+            yield make_warning(name, words, "wait until its replication is done")
         else:
-            yield ok(
+            yield make_ok(
                 name, f"{catalog_session.server_url} answers: --forest would find objects of all domains"
             )

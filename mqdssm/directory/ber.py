@@ -39,10 +39,10 @@ def tlv(tag: int, content: bytes) -> bytes:
     size = len(content)
     if size < 0x80:
         return _SHORT[tag] + _SHORT[size] + content
-    return _SHORT[tag] + length_octets(size) + content
+    return _SHORT[tag] + encode_length(size) + content
 
 
-def length_octets(size: int) -> bytes:
+def encode_length(size: int) -> bytes:
     """Encode a length in its shortest definite form.
 
     Raises:

@@ -119,10 +119,10 @@ def decode_entry(buffer: bytes, start: int, end: int, stop: int | None = None) -
     name, pairs = parse_entry(buffer, start, end)
     attributes: dict[str, list[bytes]] = {}
     for description, values in pairs:
-        key, next_index = _keys.get(description) or attribute_key(description)
+        key, next_index = _keys.get(description) or parse_attribute_key(description)
         raws: list[bytes] = PartialValues(values, next_index) if next_index else values
         if key in attributes:
-            raws = merged_values(attributes[key], raws)
+            raws = merge_values(attributes[key], raws)
         attributes[key] = raws
     controls = () if stop is None or stop == end else decode_controls(buffer, end, stop)
     return Entry(decode_dn(name, start), attributes, controls)
@@ -243,7 +243,7 @@ def decode_dn(octets: bytes, offset: int) -> str:
         raise DecodeError(_SECTION, "objectName", offset, "is no UTF-8") from None
 
 
-def attribute_key(description: bytes) -> tuple[str, int]:
+def parse_attribute_key(description: bytes) -> tuple[str, int]:
     """Return an attribute's key in `Entry.attributes`, and first missing value.
 
     The number is 0 if no value is missing.
@@ -273,7 +273,7 @@ def attribute_key(description: bytes) -> tuple[str, int]:
     return key
 
 
-def merged_values(first_values: list[bytes], second_values: list[bytes]) -> list[bytes]:
+def merge_values(first_values: list[bytes], second_values: list[bytes]) -> list[bytes]:
     """Merge the values of an attribute that occurs twice.
 
     Active Directory sends such an attribute empty and as a range.

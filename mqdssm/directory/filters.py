@@ -192,7 +192,7 @@ def any_of(*operands: LdapFilter) -> LdapFilter:
 
 
 @lru_cache(maxsize=4096)
-def attribute_description(name: str) -> bytes:
+def encode_description(name: str) -> bytes:
     """Check an attribute description and encode it as UTF-8 ([RFC4512] 2.5).
 
     Raises:
@@ -220,7 +220,7 @@ def _encode(node: LdapFilter, depth: int) -> bytes:
         case GreaterOrEqual() | LessOrEqual() | Approx():
             return _encode_assertion(TAGS[type(node)], node.attribute, node.value)
         case Present(attribute):
-            return tlv(PRESENT_TAG, attribute_description(attribute))
+            return tlv(PRESENT_TAG, encode_description(attribute))
         case And(operands) | Or(operands):
             return tlv(TAGS[type(node)], b"".join([_encode(operand, depth + 1) for operand in operands]))
         case Not(operand):
@@ -239,7 +239,7 @@ def _encode_assertion(tag: int, attribute: str, value: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _encode_attribute(attribute: str) -> bytes:
-    return tlv(OCTET_STRING, attribute_description(attribute))
+    return tlv(OCTET_STRING, encode_description(attribute))
 
 
 def _encode_substrings(node: Substrings) -> bytes:
@@ -248,7 +248,7 @@ def _encode_substrings(node: Substrings) -> bytes:
         parts.insert(0, tlv(INITIAL_TAG, node.initial))
     if node.final is not None:
         parts.append(tlv(FINAL_TAG, node.final))
-    attribute = tlv(OCTET_STRING, attribute_description(node.attribute))
+    attribute = tlv(OCTET_STRING, encode_description(node.attribute))
     return tlv(SUBSTRINGS_TAG, attribute + tlv(SEQUENCE, b"".join(parts)))
 
 
@@ -257,7 +257,7 @@ def _encode_extensible(node: Extensible) -> bytes:
     if node.rule is not None:
         content += octet_string(_check_rule(node.rule), RULE_TAG)
     if node.attribute is not None:
-        content += tlv(TYPE_TAG, attribute_description(node.attribute))
+        content += tlv(TYPE_TAG, encode_description(node.attribute))
     content += tlv(VALUE_TAG, node.value)
     if node.dn_attributes:  # DEFAULT FALSE: encoded only when true ([RFC4511] 5.1, fourth restriction)
         content += boolean(value=True, tag=DN_ATTRIBUTES_TAG)
@@ -315,7 +315,7 @@ def _text_of_parts(node: Substrings | Extensible) -> str:
 
 
 def _check_name(attribute: str) -> str:
-    attribute_description(attribute)
+    encode_description(attribute)
     return attribute
 
 

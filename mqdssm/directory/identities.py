@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mqdssm.directory.filters import any_of
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Identities:
         identity = profile.identity(ldap_class, identifier, keeps_guids=keeps)
         if identifier is not None and identity:
             self._refuse_taken(dn, identifier)
-        complete = new_entry((ldap_class,), attributes)
+        complete = make_entry((ldap_class,), attributes)
         try:
             self._session.add(dn, complete | identity)
         except (ObjectAlreadyExists, ObjectNotFound):

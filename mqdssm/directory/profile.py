@@ -168,7 +168,7 @@ class GuidTarget:
     otherwise: "GuidTarget | None" = None
 
 
-def never_shows_change(_: "LdapResult") -> bool:
+def has_never_changed(_: "LdapResult") -> bool:
     """Return False: `Guard.shows_change` of a change that depends on nothing."""
     return False
 
@@ -189,7 +189,7 @@ class Guard:
     identity: bytes | None = None
     controls: "tuple[LdapControl, ...]" = ()
     old: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
-    shows_change: "Callable[[LdapResult], bool]" = never_shows_change
+    shows_change: "Callable[[LdapResult], bool]" = has_never_changed
 
 
 class Profile(ABC):
@@ -497,17 +497,17 @@ def describe(root_dse: "Entry") -> str:
     return "; ".join(facts) or "its root DSE shows nothing to this user"
 
 
-def context(root_dse: "Entry", attribute: str) -> DN | None:
+def find_context(root_dse: "Entry", attribute: str) -> DN | None:
     """Return a naming context of the root DSE; None if it is absent.
 
     Raises:
         GenericDirectoryError: it is no distinguished name.
     """
     value = root_dse.first(attribute)
-    return context_dn(value, attribute) if value else None
+    return parse_context_dn(value, attribute) if value else None
 
 
-def context_dn(value: bytes, attribute: str) -> DN:
+def parse_context_dn(value: bytes, attribute: str) -> DN:
     """Parse the DN of a naming context.
 
     Raises:

@@ -7,7 +7,7 @@ options (``;binary``, ``;lang-de``) and order.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from mqdssm.directory.entries import PartialValues, attribute_key, decode_dn, merged_values, parse_entry
+from mqdssm.directory.entries import PartialValues, decode_dn, merge_values, parse_attribute_key, parse_entry
 from mqdssm.directory.ranges import RangeReader
 from mqdssm.directory.read_operations import make_unreadable
 from mqdssm.directory.seen_entries import IDENTITY, add_identity
@@ -35,13 +35,13 @@ def decode_raw_entry(buffer: bytes, start: int, end: int) -> ServerEntry:
     name, pairs = parse_entry(buffer, start, end)
     attributes: dict[str, list[bytes]] = {}
     for written, values in pairs:
-        _, next_index = attribute_key(written)  # also refuses what is no description
+        _, next_index = parse_attribute_key(written)  # also refuses what is no description
         description = written.decode("ascii")
         if _RANGE_OPTION in description.lower():
             description = _remove_range(description)
         raws: list[bytes] = PartialValues(values, next_index) if next_index else values
         if description in attributes:
-            raws = merged_values(attributes[description], raws)
+            raws = merge_values(attributes[description], raws)
         attributes[description] = raws
     return decode_dn(name, start), {name: values for name, values in attributes.items() if values}
 

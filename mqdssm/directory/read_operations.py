@@ -24,7 +24,7 @@ Target = str | DN | UUID
 """Name of an object: its DN or its objectGUID."""
 
 
-def target_name(target: Target) -> str:
+def format_target(target: Target) -> str:
     """Return the name of an object for errors."""
     return f"objectGUID {target}" if isinstance(target, UUID) else str(target)
 
@@ -103,7 +103,7 @@ class ReadOperations:
         def read(base: str, scope: SearchScope, search_filter: LdapFilter) -> list[Entry]:
             below = () if scope is SearchScope.BASE else profile.search_controls()
             search = Search(base, scope, encode(search_filter), tuple(attributes), (*controls, *below))
-            return self._search_once(search, target_name(target), limit, url)
+            return self._search_once(search, format_target(target), limit, url)
 
         if not isinstance(target, UUID):
             return read(str(target), SearchScope.BASE, object_filter)

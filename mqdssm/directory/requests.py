@@ -25,7 +25,7 @@ from mqdssm.directory.ber import (
     sequence,
     tlv,
 )
-from mqdssm.directory.filters import LdapFilter, attribute_description, encode
+from mqdssm.directory.filters import LdapFilter, encode, encode_description
 
 MESSAGE_ID_MAX: Final = 2**31 - 1
 
@@ -150,7 +150,7 @@ def encode_search_operation(
 OBJECT_CLASS: Final = "objectClass"
 
 
-def new_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> dict[str, tuple[bytes, ...]]:
+def make_entry(classes: Sequence[str], values: Mapping[str, Sequence[bytes]]) -> dict[str, tuple[bytes, ...]]:
     """Return the attributes of an add.
 
     Args:
@@ -248,7 +248,7 @@ def encode_unbind(message_id: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
+def make_paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> LdapControl:
     """Return the control that requests a page of `size` entries ([RFC2696] 3).
 
     The page follows the page that returned the cookie.
@@ -260,7 +260,7 @@ def paged_control(size: int, cookie: bytes = b"", *, critical: bool = True) -> L
     )
 
 
-def assertion_control(condition: LdapFilter) -> LdapControl:
+def make_assertion_control(condition: LdapFilter) -> LdapControl:
     """Return the control that asserts a filter on a change ([RFC4528]).
 
     The change fails (result 122) unless the entry matches.
@@ -268,7 +268,7 @@ def assertion_control(condition: LdapFilter) -> LdapControl:
     return LdapControl(ASSERTION_OID, critical=True, value=encode(condition))
 
 
-def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
+def make_deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
     """Return the control that requests attributes of referenced entries.
 
     The attributes come in the same round trip (decision M29).
@@ -280,9 +280,7 @@ def deref_control(references: Mapping[str, Sequence[str]]) -> LdapControl:
     parts = []
     for attribute, attributes_of_reference in references.items():
         names = b"".join([_encode_type(name) for name in attributes_of_reference])
-        parts.append(
-            tlv(SEQUENCE, tlv(OCTET_STRING, attribute_description(attribute)) + tlv(SEQUENCE, names))
-        )
+        parts.append(tlv(SEQUENCE, tlv(OCTET_STRING, encode_description(attribute)) + tlv(SEQUENCE, names)))
     return LdapControl(DEREF_OID, critical=False, value=tlv(SEQUENCE, b"".join(parts)))
 
 
@@ -338,16 +336,16 @@ def _encode_selector(name: str) -> bytes:
     if name in {ALL_USER_ATTRIBUTES, ALL_OPERATIONAL_ATTRIBUTES}:
         return name.encode()
     if name.startswith("@"):  # all attributes of an object class ([RFC4529])
-        return b"@" + attribute_description(name[1:])
+        return b"@" + encode_description(name[1:])
     attribute, marker, values = name.partition(";range=")
     if marker and _RANGE.fullmatch(values):  # beyond the grammar: see `mqdssm.directory.ranges`
-        return attribute_description(attribute) + (marker + values).encode()
-    return attribute_description(name)
+        return encode_description(attribute) + (marker + values).encode()
+    return encode_description(name)
 
 
 @lru_cache(maxsize=4096)
 def _encode_type(name: str) -> bytes:
-    return tlv(OCTET_STRING, attribute_description(name))
+    return tlv(OCTET_STRING, encode_description(name))
 
 
 def _encode_attribute(name: str, values: Sequence[bytes]) -> bytes:

@@ -332,7 +332,7 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
     return tuple(controls)
 
 
-def paged_cookie(result: LdapResult) -> bytes | None:
+def parse_paged_cookie(result: LdapResult) -> bytes | None:
     """Return the cookie for the next page ([RFC2696] 3).
 
     The cookie is empty after the last page, None without the control.

@@ -15,13 +15,13 @@ from typing import Any, Final, TypeAlias
 from mqdssm.directory.ber import NAME_BYTES_MAX, OCTET_STRING, read_length
 from mqdssm.directory.entries import (
     PartialValues,
-    attribute_key,
     decode_dn,
-    merged_values,
+    merge_values,
+    parse_attribute_key,
     parse_entry,
     parse_values,
 )
-from mqdssm.directory.filters import attribute_description
+from mqdssm.directory.filters import encode_description
 
 #: Shapes that one decoder keeps compiled.
 SHAPES_MAX: Final = 48
@@ -119,7 +119,7 @@ class RowDecoder:
 
     def __init__(self, columns: Sequence[str], multi: frozenset[str] = frozenset()) -> None:
         self.columns = tuple(columns)
-        keys = [attribute_key(attribute_description(name))[0] for name in columns]
+        keys = [parse_attribute_key(encode_description(name))[0] for name in columns]
         self._index = {key: number for number, key in enumerate(keys)}
         if len(self._index) != len(keys):
             raise ValueError(f"a column is named twice in {', '.join(columns)}")
@@ -194,12 +194,12 @@ class RowDecoder:
         name, pairs = parse_entry(buffer, start, end)
         row: list[Any] = [decode_dn(name, start), *[None] * len(self._index)]
         for description, values in pairs:
-            key, next_index = attribute_key(description)
+            key, next_index = parse_attribute_key(description)
             number = self._index.get(key)
             if number is None:
                 continue
             raws = PartialValues(values, next_index) if next_index else values
-            row[number + 1] = raws if row[number + 1] is None else merged_values(row[number + 1], raws)
+            row[number + 1] = raws if row[number + 1] is None else merge_values(row[number + 1], raws)
         for number in range(len(self._index)):
             if number not in self._multi and row[number + 1] is not None:
                 row[number + 1] = row[number + 1][0] if row[number + 1] else None
@@ -231,7 +231,7 @@ class RowDecoder:
         self._shapes.insert(0, known_shape)
 
     def _is_multi(self, description: bytes) -> bool:
-        return self._index.get(attribute_key(description)[0]) in self._multi
+        return self._index.get(parse_attribute_key(description)[0]) in self._multi
 
     def _compile_function(self, shape: _Shape) -> _Make:
         """Compile the function that makes a row from the groups of a shape's pattern.
@@ -245,7 +245,7 @@ class RowDecoder:
         for number, (description, single) in enumerate(shape):
             captured += [f"h{number}", f"v{number}"]
             checks.append(f"L[h{number}] != len(v{number})")
-            column = self._index.get(attribute_key(description)[0])
+            column = self._index.get(parse_attribute_key(description)[0])
             if single:
                 cell = f"v{number}"
             else:
@@ -272,7 +272,7 @@ def _is_plain(shape: _Shape) -> bool:
     """
     keys = set()
     for description, _ in shape:
-        key, next_index = attribute_key(description)
+        key, next_index = parse_attribute_key(description)
         if next_index or key in keys or len(description) > SHAPE_NAME_BYTES_MAX:
             return False
         keys.add(key)

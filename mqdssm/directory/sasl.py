@@ -109,7 +109,7 @@ class SaslLogIn:
                 service="ldap",
                 protocol=_PROTOCOLS[str(options.authentication)],
                 context_req=required_flags,
-                channel_bindings=None if self.certificate is None else channel_binding(self.certificate),
+                channel_bindings=None if self.certificate is None else make_channel_binding(self.certificate),
             )
         except ImportError as error:
             raise _make_kerberos_error(error) from remove_frames(error)
@@ -275,7 +275,7 @@ class SealedTransport:
             self._sealed += data
 
 
-def channel_binding(certificate: bytes) -> Any:
+def make_channel_binding(certificate: bytes) -> Any:
     """Return the channel binding of a TLS connection.
 
     The type of the binding is tls-server-end-point ([RFC5929] 4.1).

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mqdssm.directory.session import Session
 
 
-def subschema_dn(session: "Session") -> str:
+def find_subschema_dn(session: "Session") -> str:
     """Return the DN of the server's subschema entry.
 
     Raises:
@@ -56,7 +56,7 @@ def replication_differences_of(session: "Session") -> list[SchemaDifference]:
 
 def _read_published(session: "Session") -> tuple[list[str], list[str]]:
     """Return the definitions of attributes and classes that the server publishes."""
-    entry = session.get(subschema_dn(session), ["attributeTypes", "objectClasses"])
+    entry = session.get(find_subschema_dn(session), ["attributeTypes", "objectClasses"])
     attributes = [value.decode(errors="replace") for value in entry.all("attributeTypes")]
     classes = [value.decode(errors="replace") for value in entry.all("objectClasses")]
     return attributes, classes

@@ -25,9 +25,9 @@ from mqdssm.directory.requests import (
     SearchScope,
     encode_message,
     encode_search_operation,
-    paged_control,
+    make_paged_control,
 )
-from mqdssm.directory.responses import LdapResult, paged_cookie
+from mqdssm.directory.responses import LdapResult, parse_paged_cookie
 from mqdssm.directory.seen_entries import SeenEntries
 from mqdssm.errors import (
     DecodeError,
@@ -198,7 +198,7 @@ class PagedSearch:
 
     def _send(self, channel: Channel, cookie: bytes, deadline: float) -> int:
         message_id = channel.new_id()
-        paging = (paged_control(self._page_size, cookie),)
+        paging = (make_paged_control(self._page_size, cookie),)
         channel.send(self._search.encode(message_id, paging), deadline)
         return message_id
 
@@ -237,7 +237,7 @@ class PagedSearch:
             raise self._make_error(page.result)
         self._references += page.references
         try:
-            return paged_cookie(page.result) or b""
+            return parse_paged_cookie(page.result) or b""
         except DecodeError as error:
             raise GenericDirectoryError(f"the server's paging cannot be read: {error}") from error
 

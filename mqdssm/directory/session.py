@@ -21,7 +21,7 @@ from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Opener, Pool
 from mqdssm.directory.profile import Naming, Profile
 from mqdssm.directory.raw_entries import ServerEntry, read_raw_entries
-from mqdssm.directory.read_operations import ReadOperations, target_name
+from mqdssm.directory.read_operations import ReadOperations, format_target
 from mqdssm.directory.recovery import ReadBack
 from mqdssm.directory.requests import (
     MANAGE_DSA_IT_OID,
@@ -259,7 +259,7 @@ class Session(Closeable):
         """
         self._connect_if_needed()
         entries = self._reading.get_all(target, attributes, object_filter or TRUE, only_own=only_own)
-        name = target_name(target)
+        name = format_target(target)
         if not entries:
             raise ObjectNotFound("there is no such object", dn=name, hint=self.profile.hidden_hint)
         if len(entries) > 1:
@@ -298,7 +298,7 @@ class Session(Closeable):
             DirectoryError: while iterating; ObjectNotFound when the base does not exist.
         """
         begin = self._prepare_paging(base, search_filter, scope, page_size)
-        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+        return streams.read_entries(begin, attributes, lambda: self._reading.ranges)
 
     def find_referrals(self, base: str | DN) -> Iterator[Entry]:
         """Search the entries that refer to other servers ([RFC3296] 3), as `find`.
@@ -308,7 +308,7 @@ class Session(Closeable):
         control = LdapControl(MANAGE_DSA_IT_OID, critical=True)
         of_class = Equal("objectClass", b"referral")
         begin = self._prepare_paging(base, of_class, SearchScope.SUBTREE, None, controls=(control,))
-        return streams.entries(begin, ["1.1"], lambda: self._reading.ranges)
+        return streams.read_entries(begin, ["1.1"], lambda: self._reading.ranges)
 
     def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
         """Search the objects named by an attribute, as `find` (decision M76).
@@ -321,7 +321,7 @@ class Session(Closeable):
         if not controls:
             return None
         begin = self._prepare_paging(dn, TRUE, SearchScope.BASE, None, controls=controls)
-        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+        return streams.read_entries(begin, attributes, lambda: self._reading.ranges)
 
     def rows(
         self,
@@ -369,7 +369,7 @@ class Session(Closeable):
         decoder: streams.Decoder[streams.P],
     ) -> Iterator[streams.P]:
         """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
-        return streams.portions(
+        return streams.read_portions(
             self._prepare_paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
         )
 
@@ -522,7 +522,7 @@ class Session(Closeable):
         controls = self._require_deleted_controls()
         base = self.naming.default.child("CN", "Deleted Objects")
         begin = self._prepare_paging(base, search_filter, SearchScope.ONE_LEVEL, None, controls=controls)
-        return streams.entries(begin, attributes, lambda: self._reading.ranges)
+        return streams.read_entries(begin, attributes, lambda: self._reading.ranges)
 
     def undelete(self, deleted: str, dn: DN) -> None:
         """Give a deleted object a place again ([MS-ADTS] 3.1.1.5.3.7).

@@ -23,7 +23,9 @@ Begin = Callable[[tuple[str, ...]], PagedSearch]
 """Makes the search for these attributes without sending it."""
 
 
-def entries(begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]) -> Iterator[Entry]:
+def read_entries(
+    begin: Begin, attributes: Sequence[str], ranges: Callable[[], RangeReader]
+) -> Iterator[Entry]:
     """Yield the entries of a search, each object once.
 
     Args:
@@ -138,7 +140,7 @@ Decoder = Callable[[tuple[str, ...]], Callable[[Parts], P]]
 """Returns the decoder of a page for the requested attributes."""
 
 
-def portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Iterator[P]:
+def read_portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> Iterator[P]:
     """Yield the pages of a search, decoded by the caller.
 
     Args:

@@ -15,7 +15,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE
 from mqdssm.directory.options import ConnectionOptions
 from mqdssm.directory.pool import Pool
-from mqdssm.directory.profile import Guard, never_shows_change
+from mqdssm.directory.profile import Guard, has_never_changed
 from mqdssm.directory.read_operations import ReadOperations
 from mqdssm.directory.recovery import Fate, ReadBack, is_as_sent
 from mqdssm.directory.requests import ChangeType, Modification, encode_delete, encode_modify, encode_modify_dn
@@ -198,7 +198,7 @@ class WriteOperations:
         dn: str,
         encoded: Callable[[int], bytes],
         look: Look,
-        shows_change: Callable[[LdapResult], bool] = never_shows_change,
+        shows_change: Callable[[LdapResult], bool] = has_never_changed,
     ) -> None:
         """Send a change to a server, and read it back if the answer is lost.
 

@@ -32,7 +32,7 @@ NO_ATTRIBUTES: Final = ("1.1",)
 """Attribute selection for an entry without attributes ([RFC4511] 4.5.1.8)."""
 
 
-def element_table(kind: object, verb: str) -> ElementTable:
+def look_up_table(kind: object, verb: str) -> ElementTable:
     """Return the table of an element.
 
     Args:
@@ -107,7 +107,7 @@ def check_names(table: ElementTable, names: Iterable[str]) -> None:
             raise GenericDirectoryError(str(error)) from None
 
 
-def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tuple[str, ...]:
+def select_names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tuple[str, ...]:
     """Return the attributes that a read returns.
 
     See [MS-MQDSSM] 3.1.6.3.2.2 steps 1-3, and the sections of other elements.
@@ -124,7 +124,7 @@ def names_to_read(table: ElementTable, attributes: Sequence[str] | None) -> tupl
     return tuple(names)
 
 
-def names_to_create(
+def select_names_to_create(
     table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
 ) -> frozenset[str]:
     """Return the populated attributes that a create stores.
@@ -143,7 +143,7 @@ def names_to_create(
     return obj.populated & frozenset(attributes)
 
 
-def names_to_write(
+def select_names_to_write(
     table: ElementTable, obj: DirectoryObject, attributes: Sequence[str] | None
 ) -> frozenset[str]:
     """Return the attributes that a write sends (decision M45).
@@ -178,7 +178,7 @@ def _find_unset_only(table: ElementTable, obj: DirectoryObject) -> frozenset[str
     return (obj.assigned - obj.populated).difference(table.names(Access.WRITE))
 
 
-def names_made_by_servers(table: ElementTable) -> frozenset[str]:
+def list_server_made_names(table: ElementTable) -> frozenset[str]:
     """Return the attributes that no create stores.
 
     Servers make or compute them.
@@ -186,9 +186,7 @@ def names_made_by_servers(table: ElementTable) -> frozenset[str]:
     return frozenset(row.adm for row in table.rows if not row.access & (Access.CREATE | Access.NAME))
 
 
-def names_left_by_create(
-    table: ElementTable, obj: DirectoryObject, created: frozenset[str]
-) -> frozenset[str]:
+def list_left_by_create(table: ElementTable, obj: DirectoryObject, created: frozenset[str]) -> frozenset[str]:
     """Return the attributes that a create did not store (decision M62).
 
     A write without a list sends them.
@@ -197,7 +195,7 @@ def names_left_by_create(
     return (obj.populated & stored) - created
 
 
-def names_left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
+def list_left_by_write(table: ElementTable, obj: DirectoryObject, written: frozenset[str]) -> frozenset[str]:
     """Return the assigned attributes not written yet (decision M62).
 
     A write without a list sends them.

@@ -14,7 +14,7 @@ from mqdssm.errors import AttributeNotFound, DecodeError, GenericDirectoryError
 from mqdssm.events.attributes import table_of_object
 from mqdssm.events.contention import IDENTITY, change_located
 from mqdssm.events.context import Context
-from mqdssm.events.encode import CERTIFICATES, signing_values
+from mqdssm.events.encode import CERTIFICATES, build_signing_values
 from mqdssm.model.elements import QueueManager, User
 from mqdssm.wire.certificates import (
     CERTIFICATE_BYTES_MAX,
@@ -133,7 +133,7 @@ def _edit(ctx: Context, owner: Owner, edit: Callable[[Registered], tuple[Registe
             image = bytes(UserSignCerts(certificates)) if certificates else b""
             if len(image) > CERTIFICATE_BYTES_MAX:
                 raise ValueError(f"{len(image)} bytes of certificates: the limit is {CERTIFICATE_BYTES_MAX}")
-            ctx.session.modify(holder, signing_values(image), unchanged=(version,))
+            ctx.session.modify(holder, build_signing_values(image), unchanged=(version,))
         return result
 
     return change_located(ctx, table, owner, IDENTITY if on_computer else attributes, change)

@@ -17,10 +17,10 @@ from mqdssm.events.attributes import check_names
 from mqdssm.events.criteria import (
     Residual,
     Verdict,
-    checked_value,
+    check_value,
     is_exact,
     is_one_of_several,
-    text_key,
+    make_text_key,
     to_ldap,
     to_residual,
 )
@@ -92,9 +92,7 @@ def check_condition(table: ElementTable, condition: Condition[Any], depth: int =
         case Opposite():
             check_condition(table, condition.operand, depth + 1)
         case ValueComparison():
-            checked_value(
-                table, _row_of(table, condition.kind, condition.test.attribute), condition.test.value
-            )
+            check_value(table, _row_of(table, condition.kind, condition.test.attribute), condition.test.value)
         case Pattern():
             _check_pattern(table, condition)
         case Existence():
@@ -138,7 +136,7 @@ def describe(table: ElementTable, condition: Given) -> str:
     match condition:
         case Filter():
             row = table.row(condition.attribute)
-            value = checked_value(table, row, condition.value)
+            value = check_value(table, row, condition.value)
             if row.multi:
                 value = tuple(sorted(value, key=repr))  # a list has no order, and a set another one each time
             whole = "list " if isinstance(condition.value, list | tuple | set | frozenset) else ""
@@ -320,7 +318,7 @@ def _test_like(row: Row, parts: Sequence[str]) -> Residual:
         value = getattr(obj, row.field)
         if not obj.is_populated(row.adm) or value is None:
             return False
-        text = text_key(value).strip(" ")
+        text = make_text_key(value).strip(" ")
         end = len(text) - len(last)
         if not text.startswith(first) or not text.endswith(last) or len(first) > end:
             return False
@@ -338,4 +336,4 @@ def _test_like(row: Row, parts: Sequence[str]) -> Residual:
 def _make_part_key(part: str) -> str:
     """Return the comparison key of a part, with a blank at each blank end."""
     folded = unicodedata.normalize("NFKC", part)
-    return f"{' ' * folded.startswith(' ')}{text_key(part).strip(' ')}{' ' * folded.endswith(' ')}"
+    return f"{' ' * folded.startswith(' ')}{make_text_key(part).strip(' ')}{' ' * folded.endswith(' ')}"

@@ -16,9 +16,9 @@ from mqdssm.errors import (
 )
 from mqdssm.events import security, settings
 from mqdssm.events.attributes import (
-    names_left_by_create,
-    names_made_by_servers,
-    names_to_create,
+    list_left_by_create,
+    list_server_made_names,
+    select_names_to_create,
     table_of_object,
 )
 from mqdssm.events.context import Context, Machine
@@ -90,7 +90,7 @@ def prepare_create(ctx: Context, obj: DirectoryObject, attributes: Sequence[str]
         GenericDirectoryError: a kind that cannot be created (M44), or a broken precondition.
     """
     table = table_of_object(obj, CREATABLE, "created")
-    names = names_to_create(table, obj, attributes)
+    names = select_names_to_create(table, obj, attributes)
     _check_required(obj, attributes)
     dns_of = look_up(ctx)
     maker = EntryBuilder(_make_target(ctx, obj), dns_of, from_elsewhere=False)
@@ -140,8 +140,8 @@ def mark_created(work: CreateContext, obj: DirectoryObject, created: Created) ->
     stored = created.stored - find_incomplete_names(obj, table.ldap_class, created.stored, work.dns_of)
     obj.mark_created(
         created.identifier,
-        outdated=names_made_by_servers(table),
-        left=names_left_by_create(table, obj, stored),
+        outdated=list_server_made_names(table),
+        left=list_left_by_create(table, obj, stored),
         original_identifier=created.original,
     )
 

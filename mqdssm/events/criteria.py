@@ -70,7 +70,7 @@ class Residual:
         return cls(frozenset({attribute}), lambda obj, unknown: None if attribute in unknown else holds(obj))
 
 
-def checked_value(table: ElementTable, row: Row, value: object) -> Any:
+def check_value(table: ElementTable, row: Row, value: object) -> Any:
     """Return a filter's value in the form of the element.
 
     Raises:
@@ -105,7 +105,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
         ValueError: a value that the attribute cannot have.
     """
     row = table.row(expression.attribute)
-    expected = checked_value(table, row, expression.value)
+    expected = check_value(table, row, expression.value)
     compare = _COMPARE[expression.operator]
     membership = row.multi and not _is_list(expression.value)
 
@@ -141,7 +141,7 @@ def to_ldap(
         ValueError: a value that the attribute cannot have.
     """
     row = table.row(expression.attribute)
-    value = checked_value(table, row, expression.value)
+    value = check_value(table, row, expression.value)
     if not row.access & Access.FILTER:
         return None
     if row.kind is Kind.TIME:
@@ -180,7 +180,7 @@ def is_exact(table: ElementTable, expression: Filter) -> bool:
     if is_one_of_several(row):
         return False
     if row.syntax is UINT32:
-        value = checked_value(table, row, expression.value)
+        value = check_value(table, row, expression.value)
         return expression.operator == "==" or (expression.operator == "!=" and value <= INT32_MAX)
     return True
 
@@ -227,7 +227,7 @@ def _make_item_key(row: Row, value: Any) -> Any:
             return key_of(value)  # as a server damaged it
     match row.kind:
         case Kind.TEXT:
-            return text_key(value)
+            return make_text_key(value)
         case Kind.DN:
             return key_of(value)
         case Kind.GUID:
@@ -236,7 +236,7 @@ def _make_item_key(row: Row, value: Any) -> Any:
             return value
 
 
-def text_key(value: str) -> str:
+def make_text_key(value: str) -> str:
     """Return text normalized for caseIgnoreMatch ([RFC4518]).
 
     The result has no upper case and no repeated blanks.

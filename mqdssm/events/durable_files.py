@@ -28,7 +28,7 @@ _NO_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 _STRICT: Final = 0o077
 
 
-def current_umask() -> int:
+def read_umask() -> int:
     """Return the umask of this process, which can only be read by setting one."""
     umask = os.umask(_STRICT)
     os.umask(umask)
@@ -36,7 +36,7 @@ def current_umask() -> int:
 
 
 @contextlib.contextmanager
-def umask_set(umask: int) -> Iterator[None]:
+def set_umask(umask: int) -> Iterator[None]:
     """Set the umask of this process until the context ends."""
     before = os.umask(umask)
     try:
@@ -155,7 +155,7 @@ def check_own(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait_s: float, message: str) -> Iterator[None]:
+def lock_file(path: Path, *, wait_s: float, message: str) -> Iterator[None]:
     """Lock a file for this process (of a watch: decision W7).
 
     Args:
@@ -205,7 +205,7 @@ class LockedDocument(Generic[T]):
             try:
                 lock_message = f"{file}: another {owner} has this file: give each process a folder of its own"
                 stack.enter_context(
-                    locked(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
+                    lock_file(file.with_name(f"{file.name}.lock"), wait_s=0, message=lock_message)
                 )
                 self.content: Final = self._read(parse) if file.exists() else None
             except OSError as error:

@@ -144,7 +144,7 @@ def translate_values(profile: Profile, ldap_class: str, values: Values) -> Value
     return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 
-def service_type(
+def compute_service_type(
     obj: QueueManager, names: Collection[str], stored: Mapping[str, Any], bits: int | None = None
 ) -> tuple[bytes, ...]:
     """Compute mSMQServiceType ([MS-MQDSSM] 3.1.6.1.1.5, 3.1.6.7.1.5).
@@ -197,7 +197,7 @@ def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> 
         # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
         "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits or 0),
     }
-    return service_type(obj, names, stored, bits)
+    return compute_service_type(obj, names, stored, bits)
 
 
 def _decode_flag(entry: Entry, name: str) -> bool:
@@ -261,12 +261,12 @@ def keys_of(manager: QueueManager, names: AbstractSet[str]) -> dict[str, tuple[b
         names: the attributes to be written; nothing goes there unless the keys are among them.
 
     Raises:
-        DecodeError: as `signing_values`.
+        DecodeError: as `build_signing_values`.
     """
-    return signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
+    return build_signing_values(manager.public_signing_key_list) if KEYS_NAME in names else {}
 
 
-def signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
+def build_signing_values(image: bytes) -> dict[str, tuple[bytes, ...]]:
     """Return the attributes for an MQUSERSIGNCERTS structure (decision M21).
 
     The digests have an attribute of their own.

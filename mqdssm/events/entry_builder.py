@@ -21,9 +21,9 @@ from mqdssm.events.encode import (
     SERVICE_NAMES,
     DnsOf,
     Values,
-    service_type,
+    build_signing_values,
+    compute_service_type,
     service_type_of,
-    signing_values,
     translate_values,
     values_of,
 )
@@ -156,7 +156,7 @@ class EntryBuilder:
             "site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names
         )
         if self._complete:
-            image = security.site_descriptor(
+            image = security.compute_site_descriptor(
                 supplied=_select_descriptor(obj, names), bound=self._target.owner
             )
             self._put_descriptor(entry, image)
@@ -181,7 +181,7 @@ class EntryBuilder:
         """Make the changes for an existing user account: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
-            values = signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
+            values = build_signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
         return MadeEntry("user", dn, TABLES[User].ldap_class, values)
 
     def queue(
@@ -201,7 +201,9 @@ class EntryBuilder:
         if extension is not None:
             entry.values["mSMQQueueNameExt"] = (extension.encode(),)
         if self._complete and DESCRIPTOR not in entry.values and self._target.profile.writes_default_security:
-            self._put_descriptor(entry, security.queue_descriptor(machine=sid, bound=self._target.owner))
+            self._put_descriptor(
+                entry, security.compute_queue_descriptor(machine=sid, bound=self._target.owner)
+            )
         return entry
 
     def queue_manager(
@@ -226,12 +228,12 @@ class EntryBuilder:
         names = obj.populated if names is None else names
         entry = self._build_entry("queue-manager", obj, places.queue_manager_of(computer), names)
         if existing is None:
-            entry.values |= service_values(obj, names)
+            entry.values |= compute_service_values(obj, names)
         elif not names.isdisjoint(SERVICE_NAMES):
             entry.values["mSMQServiceType"] = service_type_of(obj, names, existing)
         if self._complete:
             # on every server: with the default of Active Directory's schema the machine could not make queues
-            image = security.machine_descriptor(
+            image = security.compute_machine_descriptor(
                 supplied=_select_descriptor(obj, names),
                 machine=sid,
                 bound=self._target.owner,
@@ -247,7 +249,7 @@ class EntryBuilder:
 
         See [MS-MQDSSM] 3.1.6.1.1.9.
         """
-        return {k: raws for k, raws in signing_values(obj.public_signing_key_list).items() if raws}
+        return {k: raws for k, raws in build_signing_values(obj.public_signing_key_list).items() if raws}
 
     def change_computer(self, obj: QueueManager, dn: DN) -> MadeEntry:
         """Make the changes for the existing computer of a queue manager."""
@@ -415,7 +417,7 @@ class EntryBuilder:
         if guid is not None and not guid.int:
             raise ValueError(f"{dn}: the null GUID identifies nothing")
         if self._target.keeps_guids:
-            new_guid = derived_guid(dn) if guid is None and derived else guid
+            new_guid = derive_guid(dn) if guid is None and derived else guid
             return {} if new_guid is None else {"objectGUID": (GUID.dump(new_guid),)}
         return self._target.profile.identity(ldap_class, guid, keeps_guids=False)
 
@@ -432,7 +434,7 @@ def _select_descriptor(obj: Site | QueueManager, names: frozenset[str] | None) -
     return obj.security if "Security" in (obj.populated if names is None else names) else None
 
 
-def derived_guid(dn: DN) -> UUID:
+def derive_guid(dn: DN) -> UUID:
     """Return a GUID derived from the DN of an object.
 
     Repeated runs therefore make equal GUIDs.
@@ -453,16 +455,16 @@ def link_cn(link: RoutingLink) -> str:
     return compute.link_name(link.site1_identifier, link.site2_identifier)
 
 
-def service_values(manager: QueueManager, names: frozenset[str]) -> Values:
+def compute_service_values(manager: QueueManager, names: frozenset[str]) -> Values:
     """Return mSMQServiceType of a new queue manager, if one of its roles is given.
 
     All roles that are populated count then, also those not listed ([MS-MQDSSM] 3.1.6.1.1.5).
     """
     if names.isdisjoint(SERVICE_NAMES):
         return {}
-    return {"mSMQServiceType": service_type(manager, manager.populated, {})}
+    return {"mSMQServiceType": compute_service_type(manager, manager.populated, {})}
 
 
-def dns_in(dns: Mapping[UUID, str]) -> DnsOf:
+def make_dns_lookup(dns: Mapping[UUID, str]) -> DnsOf:
     """Return a look-up function for a map of all referenced objects, of any class."""
     return lambda guids, _: {guid: dns[guid] for guid in guids if guid in dns}

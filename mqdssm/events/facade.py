@@ -17,7 +17,7 @@ from mqdssm.directory.secret import Secret
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, DirectoryError
 from mqdssm.events import alias, certificates, create, delete, lookup, upsert, write
-from mqdssm.events.attributes import element_table
+from mqdssm.events.attributes import look_up_table
 from mqdssm.events.bulk_changes import BulkChanges, Created
 from mqdssm.events.context import Context
 from mqdssm.events.delete import Progress
@@ -132,7 +132,7 @@ class Directory(BulkChanges, Closeable):
             "E",
             lookup.read(
                 self._context,
-                element_table(kind, "read"),
+                look_up_table(kind, "read"),
                 _list_filters(filters),
                 _check_attribute_names(attributes),
             ),
@@ -171,7 +171,7 @@ class Directory(BulkChanges, Closeable):
         keys = _list_items((SortKey,), "sort", sort)
         objects = lookup.search(
             self._context,
-            element_table(kind, "read"),
+            look_up_table(kind, "read"),
             _list_filters(filters),
             _check_attribute_names(attributes),
             keys,
@@ -214,7 +214,7 @@ class Directory(BulkChanges, Closeable):
         """
         page = read_page(
             self._context,
-            element_table(kind, "read"),
+            look_up_table(kind, "read"),
             _list_filters(filters),
             _check_attribute_names(attributes),
             limit=_check_limit(limit, 1),
@@ -238,7 +238,7 @@ class Directory(BulkChanges, Closeable):
             ValueError: as `search`.
             DirectoryError: the search failed.
         """
-        table, conditions = element_table(kind, "read"), _list_filters(filters)
+        table, conditions = look_up_table(kind, "read"), _list_filters(filters)
         return sum(1 for _ in lookup.search(self._context, table, conditions, (), below=_parse_place(below)))
 
     def write(
@@ -475,7 +475,7 @@ class Directory(BulkChanges, Closeable):
         """
         from mqdssm.events.watching.watch import Watch  # noqa: PLC0415  only who watches needs it
 
-        names = [element_table(kind, "watched").element for kind in kinds]
+        names = [look_up_table(kind, "watched").element for kind in kinds]
         return Watch(
             self.session.options,
             [name for name, element in WATCHED_TYPES.items() if element in names],

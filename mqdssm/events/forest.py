@@ -17,7 +17,7 @@ from mqdssm.model.dn import DN
 from mqdssm.tables.places import is_in_configuration
 
 
-def session_for_search(ctx: Context, ldap_class: str) -> Session:
+def choose_search_session(ctx: Context, ldap_class: str) -> Session:
     """Return the session for searching objects of a class.
 
     The global catalog is searched, if there is one.
@@ -36,7 +36,7 @@ def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
     return ctx.session.naming.other_domain(parsed) is not None
 
 
-def session_for_object(ctx: Context, dn: str | DN) -> Session:
+def choose_object_session(ctx: Context, dn: str | DN) -> Session:
     """Return the session that reads the object with a name."""
     return (ctx.session.catalog if is_elsewhere(ctx, dn) else None) or ctx.session
 
@@ -56,7 +56,7 @@ def get(ctx: Context, target: str | DN | UUID, attributes: Sequence[str], object
         ObjectNotFound: there is no such object.
     """
     if not isinstance(target, UUID):
-        return session_for_object(ctx, target).get(target, attributes, object_filter=object_filter)
+        return choose_object_session(ctx, target).get(target, attributes, object_filter=object_filter)
     if not ctx.session.options.forest:
         return ctx.session.get(target, attributes, object_filter=object_filter)
     try:

@@ -30,7 +30,7 @@ from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER, enterprise_dn, queue_
 from mqdssm.wire.sid import Sid
 
 
-def class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
+def build_class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
     """Return the filter for objects of the element's class.
 
     Placeholder entries of the replication store are no objects (decision R68).
@@ -51,7 +51,7 @@ def read_entry(ctx: Context, table: ElementTable, dn: str | DN, attributes: Sequ
     Raises:
         ObjectNotFound: nothing is there, or something else.
     """
-    return forest.get(ctx, dn, attributes, class_filter(ctx, table))
+    return forest.get(ctx, dn, attributes, build_class_filter(ctx, table))
 
 
 def read_queue_manager(ctx: Context, table: ElementTable, computer: str, attributes: Sequence[str]) -> Entry:
@@ -127,8 +127,8 @@ def user_of(ctx: Context, table: ElementTable, sid: str, attributes: Sequence[st
     Raises:
         GenericDirectoryError: no user, or several, have that SID.
     """
-    search_filter = And((class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
-    session = forest.session_for_search(ctx, table.ldap_class)
+    search_filter = And((build_class_filter(ctx, table), Equal("objectSid", bytes(Sid.parse(sid)))))
+    session = forest.choose_search_session(ctx, table.ldap_class)
     users: Iterator[Entry] = session.find(session.naming.root, search_filter, attributes)
     entries = list(users)
     if len(entries) != 1:
@@ -216,7 +216,7 @@ def _keys_of(ctx: Context, table: ElementTable, obj: DirectoryObject) -> Iterato
     if identifier is not None:
 
         def by_guid(attributes: Sequence[str]) -> Entry:
-            return forest.get(ctx, identifier, attributes, class_filter(ctx, table))
+            return forest.get(ctx, identifier, attributes, build_class_filter(ctx, table))
 
         yield Key("Identifier", identifier, by_guid, lambda _: False)
     if full_path:

@@ -15,12 +15,12 @@ from mqdssm.directory.session import Session
 from mqdssm.errors import EndOfData, GenericDirectoryError, ObjectNotFound
 from mqdssm.events import forest
 from mqdssm.events.attribute_plan import Found, guid_of
-from mqdssm.events.attributes import check_names, names_to_read, read_with
+from mqdssm.events.attributes import check_names, read_with, select_names_to_read
 from mqdssm.events.conditions import Given, list_conjuncts, to_server_filter, to_test
 from mqdssm.events.context import Context
-from mqdssm.events.criteria import Residual, checked_value, sort_key
+from mqdssm.events.criteria import Residual, check_value, sort_key
 from mqdssm.events.decode import ASK_ITS_DOMAIN, ElementDecoder
-from mqdssm.events.identification import class_filter, read_entry, read_queue, read_queue_manager
+from mqdssm.events.identification import build_class_filter, read_entry, read_queue, read_queue_manager
 from mqdssm.events.references import BATCH_TERMS, References, split_into_batches
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -163,9 +163,9 @@ def search(
         GenericDirectoryError: a name that cannot be asked for, a site that does not exist (3.1.6.4.5.4).
         ValueError: a value that an attribute cannot have.
     """
-    names = names_to_read(table, attributes)
+    names = select_names_to_read(table, attributes)
     keys = _sort_keys(table, sort)
-    searched = forest.session_for_search(ctx, table.ldap_class)
+    searched = forest.choose_search_session(ctx, table.ldap_class)
     criteria = _make_criteria(ctx, table, filters, part_only=searched.is_part_only)
     criteria = replace(criteria, below=below)
     if limit is not None and not keys and not criteria.residuals:
@@ -209,13 +209,13 @@ def find_one(
 def _make_criteria(
     ctx: Context, table: ElementTable, filters: Sequence[Given], *, part_only: bool
 ) -> Criteria:
-    terms: list[LdapFilter] = [class_filter(ctx, table)]
+    terms: list[LdapFilter] = [build_class_filter(ctx, table)]
     residuals: list[Residual] = []
     place: Filter | None = None
     site_of = partial(_site_of, ctx, table)
     for condition in list_conjuncts(table, filters):
         if place is None and isinstance(condition, Filter) and _is_place_condition(table, condition):
-            value = checked_value(table, table.row(condition.attribute), condition.value)
+            value = check_value(table, table.row(condition.attribute), condition.value)
             place = replace(condition, value=value)
             continue
         server_filter = to_server_filter(table, condition, ctx.session, site_of, part_only=part_only)
@@ -243,9 +243,9 @@ def _site_of(ctx: Context, table: ElementTable, expression: Filter) -> str | Non
     row = table.row(expression.attribute)
     if row.computed is not Computed.SITE or expression.operator not in {"==", "!="}:
         return None
-    guid: UUID = checked_value(table, row, expression.value)
+    guid: UUID = check_value(table, row, expression.value)
     try:
-        return ctx.session.get(guid, ["objectClass"], object_filter=class_filter(ctx, TABLES[Site])).dn
+        return ctx.session.get(guid, ["objectClass"], object_filter=build_class_filter(ctx, TABLES[Site])).dn
     except ObjectNotFound:
         raise GenericDirectoryError(f"{row.adm}: there is no site {guid}") from None
 
@@ -347,7 +347,7 @@ def _entry_of(
             entry = read_queue(ctx, table, value, columns)
         case _:
             entry = read_queue_manager(ctx, table, value, columns)
-    if criteria.ldap_filter == class_filter(ctx, table):
+    if criteria.ldap_filter == build_class_filter(ctx, table):
         return entry
     # the server tests the other filters: read the object once more with all of them
     return forest.get(ctx, entry.dn, columns, criteria.ldap_filter)
@@ -417,11 +417,11 @@ def read(
                 hint=ctx.session.profile.hidden_hint,
             )
         return obj
-    names = names_to_read(table, attributes)
+    names = select_names_to_read(table, attributes)
     requested = frozenset(attributes or ())
     decoder = ElementDecoder(table, names, ctx.session, requested=requested, strict=True)
-    entry = forest.get(ctx, target, decoder.plan.columns, class_filter(ctx, table))
-    if (session := forest.session_for_object(ctx, entry.dn)) is not ctx.session:
+    entry = forest.get(ctx, target, decoder.plan.columns, build_class_filter(ctx, table))
+    if (session := forest.choose_object_session(ctx, entry.dn)) is not ctx.session:
         decoder = ElementDecoder(table, names, session, requested=requested, strict=True)
     return decoder.from_entry(entry)
 
@@ -438,5 +438,5 @@ def _find_direct_target(table: ElementTable, conjuncts: Sequence[Given]) -> UUID
         return None
     if only.attribute not in {"Identifier", "FullPath"}:
         return None
-    value: UUID | str = checked_value(table, table.row(only.attribute), only.value)
+    value: UUID | str = check_value(table, table.row(only.attribute), only.value)
     return value

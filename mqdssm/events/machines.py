@@ -84,7 +84,7 @@ def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
 
     The three are tried in this order.
     """
-    session = forest.session_for_search(ctx, COMPUTER_CLASS)
+    session = forest.choose_search_session(ctx, COMPUTER_CLASS)
     search_filter = session.profile.computer_filter(name)
     entries = list(session.find(session.naming.root, search_filter, _list_attributes(ctx)))
     accounts = [entry for entry in entries if _has_account(ctx, entry, name)]

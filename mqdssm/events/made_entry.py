@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.events.encode import Values
 from mqdssm.model.dn import DN
 
@@ -48,12 +48,12 @@ class MadeEntry:
 
     def attributes(self) -> Values:
         """Return all attributes of an add request."""
-        return new_entry((self.ldap_class,), self.values)
+        return make_entry((self.ldap_class,), self.values)
 
     def complete(self) -> Values:
         """Return all attributes for LDIF, with class ``top`` and the naming attribute."""
         name, value = self.dn.rdn[0]
-        return new_entry(("top", self.ldap_class), {name.lower(): (value.encode(),), **self.values})
+        return make_entry(("top", self.ldap_class), {name.lower(): (value.encode(),), **self.values})
 
     def pairs(self) -> Iterator[tuple[str, str | bytes]]:
         """Yield the name and attribute values for LDIF."""

@@ -16,9 +16,9 @@ from uuid import UUID
 from mqdssm.directory.entries import parse_name
 from mqdssm.errors import DirectoryError, ObjectNotFound
 from mqdssm.events import lookup
-from mqdssm.events.attributes import NO_ATTRIBUTES, names_to_write
+from mqdssm.events.attributes import NO_ATTRIBUTES, select_names_to_write
 from mqdssm.events.context import Context
-from mqdssm.events.identification import class_filter, locate
+from mqdssm.events.identification import build_class_filter, locate
 from mqdssm.events.settings import guid_of
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -86,7 +86,7 @@ class Notices:
         if operation is None:
             yield
             return
-        changed |= names_to_write(TABLES[type(obj)], obj, names)
+        changed |= select_names_to_write(TABLES[type(obj)], obj, names)
         yield
         for element in self._read_elements(type(obj), self._build_place_filter(obj)):
             self._raise(operation, element, changed)
@@ -192,7 +192,7 @@ class Notices:
             return None
         place = parse_name(element.full_path)
         owner = place.parent if isinstance(element, Queue) else place
-        manager = class_filter(self._ctx, TABLES[QueueManager])
+        manager = build_class_filter(self._ctx, TABLES[QueueManager])
         try:
             entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
             identifier, machine = guid_of(entry), compute.computer_name(str(owner))

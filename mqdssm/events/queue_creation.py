@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 from uuid import UUID
 
-from mqdssm.directory.loading.existing_entries import entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import guid_of, read_entries_at
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import ChangeInFlight
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.errors import (
     DirectoryError,
     DirectoryNotConnected,
@@ -150,7 +150,7 @@ class QueueCreation:
         self.ctx.session.refuse_other_domains("add", dn)
         profile.check_name(dn)
         identity = profile.identity(entry.ldap_class, None, keeps_guids=profile.makes_guid)
-        attributes = new_entry((entry.ldap_class,), entry.values) | identity
+        attributes = make_entry((entry.ldap_class,), entry.values) | identity
         return _Sent(queue, work, dn, attributes, guid_of(identity))
 
     def _on_result(self, number: int, *, is_added: bool) -> None:
@@ -170,7 +170,7 @@ class QueueCreation:
         numbers, self._unidentified = self._unidentified, []
         added = {number: self._sent.pop(number) for number in numbers if number in self._sent}
         try:
-            entries = entries_at(self.ctx.session, [sent.dn for sent in added.values()], ())
+            entries = read_entries_at(self.ctx.session, [sent.dn for sent in added.values()], ())
         except DirectoryError as error:
             for number, sent in added.items():
                 self._end(number, sent.queue, _make_identity_error(sent, error))

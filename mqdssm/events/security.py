@@ -21,7 +21,7 @@ def sid_of(text: str | None) -> Sid | None:
     return None if text is None else Sid.parse(text)
 
 
-def machine_descriptor(
+def compute_machine_descriptor(
     *, supplied: bytes | None, machine: Sid | None, bound: Sid | None, foreign: bool
 ) -> bytes:
     """Compute the descriptor of a queue manager ([MS-MQDSSM] 3.1.6.1.1.8).
@@ -49,7 +49,7 @@ def machine_descriptor(
     return _complete_descriptor(descriptor, owner, aces)
 
 
-def site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
+def compute_site_descriptor(*, supplied: bytes | None, bound: Sid | None) -> bytes:
     """Compute the descriptor of a site ([MS-MQDSSM] 3.1.6.1.3.4).
 
     A supplied descriptor that brings its DACL is kept byte for byte. Everyone never gets more than
@@ -78,7 +78,7 @@ def _complete_descriptor(descriptor: SecurityDescriptor, owner: Sid | None, aces
     return bytes(SecurityDescriptor.build(owner=owner, group=descriptor.group, sacl=sacl, dacl=aces))
 
 
-def queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:
+def compute_queue_descriptor(*, machine: Sid | None, bound: Sid | None) -> bytes:
     """Compute the descriptor of a queue that is created without one (decision M41).
 
     Everyone may send and look at properties and permissions, never receive; the creator and the

@@ -6,19 +6,19 @@ from typing import Final
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import ObjectChanged
 from mqdssm.events import settings
-from mqdssm.events.attributes import names_left_by_write, names_to_write, table_of_object
+from mqdssm.events.attributes import list_left_by_write, select_names_to_write, table_of_object
 from mqdssm.events.contention import IDENTITY, change_located
 from mqdssm.events.context import Context
 from mqdssm.events.encode import (
     SERVICE_NAMES,
     DnsOf,
     Values,
+    build_signing_values,
     convert_for_server,
     find_incomplete_names,
     keys_of,
     look_up,
     service_type_of,
-    signing_values,
     values_of,
 )
 from mqdssm.events.read_values import ReadValues
@@ -54,7 +54,7 @@ def write(
         ValueError: a value that no directory can hold.
     """
     table = table_of_object(obj, TABLES, "written")
-    names = names_to_write(table, obj, attributes)
+    names = select_names_to_write(table, obj, attributes)
     dns_of = look_up(ctx)
     expected = ReadValues.of(ctx, table, obj, names) if if_unchanged else None
     if isinstance(obj, QueueManager):
@@ -63,11 +63,11 @@ def write(
         values = values_of(table, obj, names, Access.WRITE, dns_of)
         if isinstance(obj, User) and "Certificates" in names:
             # digests that were not given come out of the certificates: they go together (M21, M56)
-            values = signing_values(obj.certificates) | values
+            values = build_signing_values(obj.certificates) | values
         attributes = IDENTITY if expected is None else (*IDENTITY, *values)
         _replace(ctx, table, obj, attributes, lambda _: values, expected=expected)
     written = names - find_incomplete_names(obj, table.ldap_class, names, dns_of)
-    obj.mark_written(names_left_by_write(table, obj, written))
+    obj.mark_written(list_left_by_write(table, obj, written))
 
 
 def _write_queue_manager(

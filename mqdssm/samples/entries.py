@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, dns_in
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, make_dns_lookup
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
@@ -33,7 +33,9 @@ class SampleEntries:
         self._dns = self._dns_of_referenced()
         target = EntryTarget.named("openldap", plan.root_dn)
         # elements without a descriptor lack it on purpose
-        self._maker = EntryBuilder(target, dns_in(self._dns), operational=operational, complete=False)
+        self._maker = EntryBuilder(
+            target, make_dns_lookup(self._dns), operational=operational, complete=False
+        )
 
     def _dns_of_referenced(self) -> dict[UUID, str]:
         """Return the DNs of referenced objects: sites and their routing servers."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mqdssm.drivers.threads import WarningLimit, WorkerThread
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import umask_set
+from mqdssm.events.durable_files import set_umask
 from mqdssm.server import control_protocol as protocol
 from mqdssm.server.control_service import STOPS, ControlService
 
@@ -194,7 +194,7 @@ def _listen(path: Path) -> socket.socket:
     _remove_stale(path)
     listening = socket.socket(socket.AF_UNIX)
     try:
-        with umask_set(0o177):  # the socket is never open to others, not even before a chmod
+        with set_umask(0o177):  # the socket is never open to others, not even before a chmod
             listening.bind(os.fspath(path))
         listening.listen(CLIENTS_MAX)
     except OSError as error:

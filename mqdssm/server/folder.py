@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import mqdssm
 from mqdssm.errors import ConfigError, convert_folder_errors
-from mqdssm.events.durable_files import check_own, locked, write_atomically
+from mqdssm.events.durable_files import check_own, lock_file, write_atomically
 
 FORMAT: Final = 1
 """Format of the folder, of the state in its directory, and of backups.
@@ -188,7 +188,7 @@ class DirectoryServerFolder:
         message = f"the server in {self.path} runs already: stop it first"
         with ExitStack() as holding:
             with convert_folder_errors(f"{self.path} cannot be used"):
-                holding.enter_context(locked(self.path / "server.lock", wait_s=0, message=message))
+                holding.enter_context(lock_file(self.path / "server.lock", wait_s=0, message=message))
             self.check_format()
             yield
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args, get_type_hints
 
-from mqdssm.directory.filters import LdapFilter, Not, attribute_description, encode, parse_text
+from mqdssm.directory.filters import LdapFilter, Not, encode, encode_description, parse_text
 from mqdssm.directory.log_in import LOG_IN_NAMES, LogIn
 from mqdssm.directory.options import PAGE_ENTRIES, PAGE_ENTRIES_MAX, Endpoint
 from mqdssm.errors import ConfigError, convert_folder_errors
@@ -285,7 +285,7 @@ def _parse_attributes(option_values: Mapping[str, str], frame: FrameType) -> tup
     for name in names:
         if name not in {"*", "+"}:
             try:
-                attribute_description(name)
+                encode_description(name)
             except ValueError as error:
                 raise ConfigError(f"option attributes: {error}") from error
     return tuple(names) or ("*",)

@@ -96,7 +96,7 @@ if set(METHODS) != set(get_args(ops.Operation)):
     raise ValueError("an operation of the engine has no method, or a method no operation")
 
 
-def performers(store: object) -> Mapping[type[ops.Operation], Callable[[Any], ops.Result]]:
+def map_performers(store: object) -> Mapping[type[ops.Operation], Callable[[Any], ops.Result]]:
     """Return the methods of a store that perform the operations.
 
     Raises:

@@ -87,7 +87,7 @@ def complete_properties(
     return all_properties
 
 
-def replicated(
+def select_replicated(
     object_type: ObjectType, identifier: Guid, values: Mapping[Propid, PropertyValue]
 ) -> Properties:
     """Return the properties in a change, in the order of DirectoryChangePropID.
@@ -100,7 +100,9 @@ def replicated(
     return pairs or ((IDENTITY[object_type], identifier),)
 
 
-def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]) -> Guid | None:
+def find_identifier(
+    object_type: ObjectType, properties: Iterable[tuple[Propid, PropertyValue]]
+) -> Guid | None:
     """Return the GUID among properties; None if it is missing or not a GUID."""
     identity = IDENTITY[object_type]
     for propid, value in properties:
@@ -112,7 +114,7 @@ def identifier_in(object_type: ObjectType, properties: Iterable[tuple[Propid, Pr
 # -- checks of a client's changes ----------------------------------------------------------------------
 
 
-def creation_problem(
+def find_creation_problem(
     object_type: ObjectType, path_name: str | None, properties: Properties
 ) -> Hresult | None:
     """Return why an object cannot be created ([MS-MQDS] 3.1.6.3); None if it can.
@@ -122,7 +124,9 @@ def creation_problem(
     """
     if object_type not in DEFAULTS:
         return Hresult.MQDS_WRONG_OBJ_TYPE
-    if identifier_in(object_type, properties) is None or _has_bad_values(object_type, path_name, properties):
+    if find_identifier(object_type, properties) is None or _has_bad_values(
+        object_type, path_name, properties
+    ):
         return Hresult.MQ_ERROR_PROPERTY
     propids = {propid for propid, _ in properties}
     if path_name is not None:
@@ -144,7 +148,7 @@ def update_problem(
         return Hresult.MQ_ERROR_PROPERTY
     if _has_bad_values(object_type, None, properties):
         return Hresult.MQ_ERROR_PROPERTY
-    if bytes_at_most(properties) + bytes_at_most(before.items()) > OBJECT_BYTES_MAX:
+    if measure_at_most(properties) + measure_at_most(before.items()) > OBJECT_BYTES_MAX:
         return Hresult.MQ_ERROR_PROPERTY
     return None
 
@@ -168,7 +172,7 @@ def _has_bad_values(object_type: ObjectType, path_name: str | None, properties: 
             names.append(str(value))
     if any(not name or len(name) > PATH_CHARS_MAX or "\0" in name for name in names):
         return True
-    return bytes_at_most(properties) > OBJECT_BYTES_MAX
+    return measure_at_most(properties) > OBJECT_BYTES_MAX
 
 
 def is_value(propid: Propid, value: object) -> bool:
@@ -211,7 +215,7 @@ _INTEGER_BYTES: Final = 8
 _CHAR_BYTES: Final = 4  # of UTF-16
 
 
-def bytes_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
+def measure_at_most(properties: Iterable[tuple[Propid, PropertyValue]]) -> int:
     """Estimate the octets of a change with these properties in a message.
 
     The estimate is rather too high than too low.
@@ -235,7 +239,7 @@ def _measure_value(value: object) -> int:
 # -- objects and tombstones as changes -----------------------------------------------------------------
 
 
-def object_change(
+def make_object_change(
     partition_id: Guid,
     identifier: Guid,
     seq_number: SequenceNumber,
@@ -256,7 +260,7 @@ def object_change(
     )
 
 
-def deletion_change(tombstone: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
+def make_deletion_change(tombstone: DeletedObject, purged: SequenceNumber) -> DirectoryChange:
     """Return a tombstone as a change for synchronization ([MC-MQDSRP] 3.2.7.3)."""
     return make_deletion(
         tombstone.object_type,

@@ -8,7 +8,7 @@ import pytest
 from support.servers.plain_ldap import PlainLdap
 from support.servers.proxy import black_hole
 
-from mqdssm.diagnostics.findings import CheckFinding, CheckState, limited, ok
+from mqdssm.diagnostics.findings import CheckFinding, CheckState, make_ok, run_limited
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.testing.openldap_snapshot import undone_changes
 
@@ -123,10 +123,10 @@ def test_a_server_that_does_not_answer_takes_five_seconds(cli):
 def test_a_check_that_hangs_is_left_behind():
     def hangs():
         time.sleep(3)
-        yield ok("x", "never")
+        yield make_ok("x", "never")
 
     started = time.monotonic()
-    (found,) = limited("x", hangs, limit_s=0.1)
+    (found,) = run_limited("x", hangs, limit_s=0.1)
     assert time.monotonic() - started < 2
     assert (found.state, found.text, found.seconds) == (CheckState.PROBLEM, "no answer within 0 s", 0.1)
 
@@ -136,7 +136,7 @@ def test_a_check_that_fails_is_a_finding():
         yield CheckFinding("x", CheckState.OK, "first")
         raise RuntimeError("boom")
 
-    found = list(limited("x", fails))
+    found = list(run_limited("x", fails))
     assert [one.state for one in found] == [CheckState.OK, CheckState.PROBLEM]
     assert "boom" in found[1].text
 

@@ -12,7 +12,7 @@ from support.messaging.managers import free_port
 from support.programs.starting import MQDSSM, start
 
 from mqdssm.errors import NotDelivered
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.messaging import QueueManager
 
 ORDERS = r"DIRECT=TCP:127.0.0.1\private$\orders"
@@ -90,7 +90,7 @@ def test_commands_wait_for_each_others_folder(alone, tmp_path):
     command = ["send", ORDERS, "--body", str(body), "--port", str(port), "--recoverable"]
     command += ["--state", str(state)]
     state.mkdir()
-    with locked(state / "send.lock", wait_s=0, message=""):
+    with lock_file(state / "send.lock", wait_s=0, message=""):
         assert "another command uses this folder" in alone.error(*command, "--wait", "0.2", code=6)
     with receiving("--listen", f"127.0.0.1:{port}", "--state", str(tmp_path / "received")) as process:
         assert "listening on" in process.stderr.readline()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.directory.ber_reference import element, element84, entry_content, message
 
 from mqdssm.directory.entries import decode_entry
-from mqdssm.directory.requests import LdapControl, deref_control, encode_delete, paged_control
+from mqdssm.directory.requests import LdapControl, encode_delete, make_deref_control, make_paged_control
 from mqdssm.directory.responses import (
     RESULT_TAGS,
     SEARCH_ENTRY,
@@ -18,7 +18,7 @@ from mqdssm.directory.responses import (
     decode_controls,
     decode_deref,
     decode_result,
-    paged_cookie,
+    parse_paged_cookie,
     split_messages,
 )
 from mqdssm.directory.rows import SHAPE_SEEN_MIN, RowDecoder
@@ -52,14 +52,14 @@ def samples():
     ]
     result = element(0x0A, b"\0") + element(4, b"DC=x") + element(4, b"text")
     referral = element(0xA3, element(4, b"ldap://a") + element(4, b"ldap://b"))
-    deref = LdapControl(deref_control({}).oid, value=deref_value())
+    deref = LdapControl(make_deref_control({}).oid, value=deref_value())
     found = []
     for form in (element, element84):
         entry = form(0x64, entry_content(b"CN=q1,DC=x", attributes, form))
         found += [
             message(entry, form=form),
             message(entry, controls=controls(deref), form=form),
-            message(form(0x65, result), controls=controls(paged_control(0, b"\1\2\3")), form=form),
+            message(form(0x65, result), controls=controls(make_paged_control(0, b"\1\2\3")), form=form),
             message(form(0x69, result + referral), form=form),
             message(form(0x78, result + element(0x8A, b"1.2.3") + element(0x8B, b"v")), 0, form=form),
         ]
@@ -76,7 +76,7 @@ def consume(octets, decoder):
                 entry = decode_entry(octets, one.start, one.end, one.stop)
                 decode_deref(entry.controls)
             elif one.tag in RESULT_TAGS:
-                paged_cookie(decode_result(octets, one))
+                parse_paged_cookie(decode_result(octets, one))
             sound += 1
         except DecodeError:
             pass
@@ -160,8 +160,10 @@ def test_any_octets(octets):
         lambda: decode_entry(octets, 0, len(octets)),
         lambda: decoder.rows(octets, [(0, len(octets))]),
         lambda: decode_controls(octets, 0, len(octets)),
-        lambda: decode_deref((LdapControl(deref_control({}).oid, value=octets),)),
-        lambda: paged_cookie(LdapResult(0, controls=(paged_control(0), LdapControl("1.2", value=octets)))),
+        lambda: decode_deref((LdapControl(make_deref_control({}).oid, value=octets),)),
+        lambda: parse_paged_cookie(
+            LdapResult(0, controls=(make_paged_control(0), LdapControl("1.2", value=octets)))
+        ),
     ]
     for work in works:
         try:

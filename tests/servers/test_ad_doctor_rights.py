@@ -8,12 +8,12 @@ from support.servers.ad_world import Domain
 from support.servers.samba_tools import SambaTools
 
 import mqdssm
-from mqdssm.diagnostics.directory_checks import rights as check
-from mqdssm.diagnostics.directory_checks import tree
+from mqdssm.diagnostics.directory_checks import check_rights as check
+from mqdssm.diagnostics.directory_checks import check_tree
 from mqdssm.diagnostics.event_rights import RightsChecker, token_of
 from mqdssm.diagnostics.findings import CheckedDirectory, CheckFinding, CheckState
 from mqdssm.diagnostics.sample_objects import Samples
-from mqdssm.diagnostics.server_checks import catalog
+from mqdssm.diagnostics.server_checks import check_catalog
 from mqdssm.events.facade import Directory
 from mqdssm.model.dn import DN
 from mqdssm.tables import rights, schema_compare
@@ -260,7 +260,7 @@ def test_an_object_that_is_hidden(domain: Domain, *, shown: bool) -> None:
                     control=before[services].control & DescriptorControl.DACL_PROTECTED,
                 )
                 session.modify(services, {DESCRIPTOR: [bytes(closed)]})
-            found, (_, base) = examined(directory), list(tree(checked(directory)))
+            found, (_, base) = examined(directory), list(check_tree(checked(directory)))
         finally:
             for dn, descriptor in before.items():
                 session.modify(dn, {DESCRIPTOR: [again(descriptor)]})
@@ -297,7 +297,7 @@ def test_whether_a_global_catalog_answers(
     server = domain.server
     with domain.as_user(server.user, server.password, connect_timeout_s=2, **more) as directory:
         session = directory.session
-        (found,) = catalog(CheckedDirectory(session.options, session, ()))
+        (found,) = check_catalog(CheckedDirectory(session.options, session, ()))
         assert (found.state, words in found.text) == (state, True)
 
 
@@ -307,6 +307,6 @@ def test_a_catalog_as_the_server(domain: Domain) -> None:
         server.gc_url, user=server.user, password=server.password, ca_file=server.ca_file
     ) as directory:
         session = directory.session
-        (found,) = catalog(CheckedDirectory(session.options, session, ()))
+        (found,) = check_catalog(CheckedDirectory(session.options, session, ()))
         assert found.state is CheckState.WARNING
         assert "takes no changes" in found.text

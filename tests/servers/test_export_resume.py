@@ -23,7 +23,7 @@ from support.spark.exports import export_here as export
 
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, GenericDirectoryError, MqdssmError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.pipeline.export import load_order, objects
 from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export.journal import WORK_NAME, ExportPlan
@@ -212,7 +212,7 @@ def test_addresses_are_no_folders(server, tmp_path, monkeypatch, place) -> None:
 def test_two_at_once_in_one_folder(server, tmp_path, monkeypatch) -> None:
     broken(server, tmp_path / "out", monkeypatch)
     lock = tmp_path / "out" / WORK_NAME / "lock"
-    with locked(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="another export is writing"):
+    with lock_file(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="another export is writing"):
         run(server, tmp_path / "out", resume=True)
 
 
@@ -220,7 +220,7 @@ def test_a_worker_of_a_killed_export_is_waited_for(server, tmp_path, monkeypatch
     broken(server, tmp_path / "out", monkeypatch)
     around_next_work(monkeypatch, partial(patch, "mqdssm.pipeline.export.worker.LOCK_WAIT_S", 0.2))
     lock = tmp_path / "out" / WORK_NAME / "journal" / "queue-000.lock"
-    with locked(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="wait for its end"):
+    with lock_file(lock, wait_s=0, message=""), pytest.raises(ConfigError, match="wait for its end"):
         run(server, tmp_path / "out", resume=True)
 
 

@@ -10,7 +10,7 @@ from support.store.stored_properties import properties_of
 
 import mqdssm
 from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, Or
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.directory.schema_check import differences_of, replication_differences_of
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import NULL_GUID, Guid
@@ -67,7 +67,7 @@ def stored(session, dn):
 def add(session, object_type, dn, values, numbers=None, **more):
     """Add an object; what it refers to is not there, so required references dangle."""
     table = PROPERTY_TABLES[object_type]
-    entry = new_entry(table.classes, {**entry_of(object_type, values.items(), numbers), **more})
+    entry = make_entry(table.classes, {**entry_of(object_type, values.items(), numbers), **more})
     for reference, guids in references_of(object_type, values.items()):
         if reference.required:
             entry[reference.ldap] = tuple(str(places.site_dn(ROOT, str(one))).encode() for one in guids)
@@ -206,7 +206,7 @@ def objects(session):
     names = {b"mSMQSite1": "Paris", b"mSMQSite2": "Lyon"}
     entry |= {key.decode(): (str(places.site_dn(ROOT, name)).encode(),) for key, name in names.items()}
     classes = PROPERTY_TABLES[ObjectType.ROUTING_LINK].classes
-    session.add(ENTERPRISE.child("CN", "link"), new_entry(classes, entry))
+    session.add(ENTERPRISE.child("CN", "link"), make_entry(classes, entry))
     user = {
         Propid.U_ID: USER,
         Propid.U_SID: SID,
@@ -266,7 +266,7 @@ class TestTheAdapterReads:
         values = {Propid.E_ID: GONE, Propid.E_NAME: "ACME", Propid.E_LONG_LIVE: 60, Propid.E_PECNAME: "pec"}
         new = entry_of(ObjectType.ENTERPRISE, values.items())
         cleared = dict.fromkeys(table.attributes, ())
-        session.modify(ENTERPRISE, {**cleared, **new_entry(("top", *table.classes), new)})
+        session.modify(ENTERPRISE, {**cleared, **make_entry(("top", *table.classes), new)})
         entry = stored(session, ENTERPRISE)
         assert properties_of(ObjectType.ENTERPRISE, entry) == values  # no E_VERSION of the base tree
         assert identity_of(ObjectType.ENTERPRISE, entry) == GONE

@@ -26,7 +26,7 @@ from mqdssm.directory.responses import (
     SEARCH_ENTRY,
     MessageSplitter,
     decode_result,
-    paged_cookie,
+    parse_paged_cookie,
 )
 from mqdssm.model.dn import normalize
 from mqdssm.testing.ldap.changes import LdapCode
@@ -64,7 +64,7 @@ class Wire:
                     result = decode_result(buffer, message)
                     words = next((one for one in READ_TEXTS if result.text.startswith(one)), "")
                     paging = message.tag == SEARCH_DONE and result.control(PAGED_RESULTS_OID) is not None
-                    more = bool(paged_cookie(result)) if paging else None
+                    more = bool(parse_paged_cookie(result)) if paging else None
                     end = (message.tag, result.code, normalize(result.matched_dn), words, more)
                     # which entries come before a limit is up to the server
                     return [

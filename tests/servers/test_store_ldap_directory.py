@@ -29,7 +29,7 @@ from mqdssm.store.ldap import LdapStore
 from mqdssm.store.ldap.change_batches import ChangeApplier
 from mqdssm.store.ldap.change_planner import ChangePlan, PlannedChange, Planner
 from mqdssm.store.ldap.places import DirectoryPlaces
-from mqdssm.store.ldap.ranges import range_filter
+from mqdssm.store.ldap.ranges import build_range_filter
 from mqdssm.tables.numbering import BUCKET, NUMBER, PARTITION, split_range
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -420,9 +420,12 @@ class TestIndexes:
     @staticmethod
     def _check_ranges(session: Session, site: Guid) -> None:
         (part,) = split_range(site, 901, 1000)
-        wanted = range_filter(site, 901, 1000, part.buckets)
+        wanted = build_range_filter(site, 901, 1000, part.buckets)
         assert len(list(session.find(session.naming.configuration, wanted, [NUMBER]))) == 100
-        for costly in (range_filter(site, 901, 1000), And((Equal(PARTITION, bytes(site)), Present(BUCKET)))):
+        for costly in (
+            build_range_filter(site, 901, 1000),
+            And((Equal(PARTITION, bytes(site)), Present(BUCKET))),
+        ):
             with pytest.raises(GenericDirectoryError, match="LDAP result 11"):
                 list(session.find(session.naming.configuration, costly, [NUMBER]))
 

@@ -79,15 +79,15 @@ class TestValues:
     @given(some_of(ALL_CHANGED))
     def test_a_change_takes_no_more_than_its_bound(self, values) -> None:
         properties: Properties = tuple(values.items()) or ((Propid.U_ID, NULL_GUID),)
-        change = rules.object_change(NULL_GUID, NULL_GUID, MAX, MIN, properties)
-        assert len(DIRECTORY_CHANGE.encode(change)) <= rules.bytes_at_most(properties)
+        change = rules.make_object_change(NULL_GUID, NULL_GUID, MAX, MIN, properties)
+        assert len(DIRECTORY_CHANGE.encode(change)) <= rules.measure_at_most(properties)
 
     def test_an_object_that_no_message_could_carry_is_refused(self) -> None:
         half = b"x" * (rules.OBJECT_BYTES_MAX // 2)
         given_ = ((Propid.E_ID, NULL_GUID), (Propid.E_NAME, "e"), (Propid.E_CRL, half))
-        assert rules.creation_problem(ObjectType.ENTERPRISE, None, given_) is None
+        assert rules.find_creation_problem(ObjectType.ENTERPRISE, None, given_) is None
         both = (*given_, (Propid.E_SECURITY, half))
-        assert rules.creation_problem(ObjectType.ENTERPRISE, None, both) == Hresult.MQ_ERROR_PROPERTY
+        assert rules.find_creation_problem(ObjectType.ENTERPRISE, None, both) == Hresult.MQ_ERROR_PROPERTY
         more = ((Propid.E_SECURITY, half),)
         refused = rules.update_problem(ObjectType.ENTERPRISE, NULL_GUID, dict(given_), more)
         assert refused == Hresult.MQ_ERROR_PROPERTY
@@ -98,7 +98,7 @@ class TestValues:
             (rules.PATH_CHARS_MAX + 1, Hresult.MQ_ERROR_PROPERTY),
         ):
             given_ = ((Propid.CN_GUID, NULL_GUID),)
-            assert rules.creation_problem(ObjectType.CN, "x" * length, given_) == expected
+            assert rules.find_creation_problem(ObjectType.CN, "x" * length, given_) == expected
 
 
 class TestCreation:
@@ -119,8 +119,8 @@ class TestCreation:
         samples = {Variant.LPWSTR: "x", Variant.CLSID: NULL_GUID, Variant.BLOB: b"", Variant.UI4: 1}
         every = {propid: samples.get(propid.variant, ()) for propid in REQUIRED[object_type]}
         identity = (rules.IDENTITY[object_type], NULL_GUID)
-        assert rules.creation_problem(object_type, None, (identity, *every.items())) is None
+        assert rules.find_creation_problem(object_type, None, (identity, *every.items())) is None
         for missing in every:
             left = (identity, *(one for one in every.items() if one[0] is not missing))
-            problem = rules.creation_problem(object_type, None, left)
+            problem = rules.find_creation_problem(object_type, None, left)
             assert problem == Hresult.MQ_ERROR_INSUFFICIENT_PROPERTIES

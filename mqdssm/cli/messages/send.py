@@ -146,7 +146,7 @@ def lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
         ConfigError: another command has it for longer, or it cannot be made.
     """
     from mqdssm.errors import convert_folder_errors
-    from mqdssm.events.durable_files import locked
+    from mqdssm.events.durable_files import lock_file
 
     if folder is None:
         yield
@@ -157,7 +157,7 @@ def lock_folder(folder: Path | None, wait_s: float) -> Iterator[None]:
         f"{folder}: another command uses this folder, in another process: wait for its end, or give this one "
         "an own folder with --state DIR"
     )
-    with locked(folder / "send.lock", wait_s=wait_s, message=message):
+    with lock_file(folder / "send.lock", wait_s=wait_s, message=message):
         yield
 
 

@@ -56,7 +56,7 @@ def equal_filters(
 
 
 def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
-    from mqdssm.events.criteria import checked_value
+    from mqdssm.events.criteria import check_value
     from mqdssm.model.filters import Filter
 
     check_typed(kind, [name])
@@ -64,7 +64,7 @@ def _filter(kind: CommandType, name: str, operator: str, text: str) -> "Filter":
     value: Any = item_of(row, text)
     if row.multi and ("," in text or not text):
         value = tuple(item_of(row, part) for part in parts_of(text))
-    checked_value(kind.table, row, value)  # what cannot be is refused before anybody connects
+    check_value(kind.table, row, value)  # what cannot be is refused before anybody connects
     return Filter(name, cast("Operator", operator), value)
 
 

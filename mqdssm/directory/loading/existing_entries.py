@@ -17,7 +17,7 @@ AT_ONCE: Final = 100
 GUID: Final = "objectGUID"
 
 
-def entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]) -> dict[str, Entry]:
+def read_entries_at(session: "Session", dns: Sequence[str], attributes: Iterable[str]) -> dict[str, Entry]:
     """Read the entries with the given names.
 
     Args:

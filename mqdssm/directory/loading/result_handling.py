@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of, owners_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, owners_of, read_entries_at
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome, Values
 from mqdssm.directory.loading.tasks import ChangeTask, TaskQueue
 from mqdssm.errors import DirectoryError, ObjectAlreadyExists, ObjectNotFound
@@ -76,7 +76,7 @@ class ResultHandler:
                 outcomes.append(make_refused_outcome(item, str(error)))
         compared = [task for task in tasks if task.item.before is not None and task.action is not Action.ADD]
         names = {name for task in compared for name in (*task.attributes, *(task.item.before or ()))}
-        stored_entries = entries_at(self._session, [task.item.dn for task in compared], names)
+        stored_entries = read_entries_at(self._session, [task.item.dn for task in compared], names)
         for task in tasks:
             outcome = self._check_unchanged(task, stored_entries.get(task.key)) if task in compared else None
             if outcome is None:
@@ -225,7 +225,7 @@ class ResultHandler:
         Changes whose object changed after the first comparison are compared again.
         """
         names = {name for task in tasks for name in (*task.attributes, *(task.item.before or ()))}
-        stored_entries = entries_at(self._session, [task.item.dn for task in tasks], names)
+        stored_entries = read_entries_at(self._session, [task.item.dn for task in tasks], names)
         absent = [task for task in tasks if task.key not in stored_entries]
         guids = [guid for task in absent if (guid := guid_of(task.attributes)) is not None]
         owners = owners_of(self._session, guids)
@@ -282,7 +282,7 @@ class ResultHandler:
         return _make_outcome(task.item, Effect.CONFLICT, text=text)
 
     def _add_guids(self, outcomes: list[Outcome]) -> list[Outcome]:
-        stored_entries = entries_at(self._session, [outcome.dn for outcome in outcomes], ())
+        stored_entries = read_entries_at(self._session, [outcome.dn for outcome in outcomes], ())
         identified = []
         for outcome in outcomes:
             entry = stored_entries.get(normalize(outcome.dn))

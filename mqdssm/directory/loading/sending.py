@@ -16,7 +16,7 @@ from mqdssm.directory.channel import Channel, ConnectionBroken
 from mqdssm.directory.filters import LdapFilter
 from mqdssm.directory.loading.items import WINDOW, Item
 from mqdssm.directory.loading.tasks import RESULT_TAGS, ChangeTask, Order, TaskQueue
-from mqdssm.directory.requests import assertion_control
+from mqdssm.directory.requests import make_assertion_control
 from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import DecodeError, DirectoryNotConnected
 
@@ -139,7 +139,7 @@ class _Conversation:
 
     def _encode_task(self, task: ChangeTask) -> bytes:
         condition = self._requests[task.order].condition
-        controls = () if condition is None else (assertion_control(condition),)
+        controls = () if condition is None else (make_assertion_control(condition),)
         number = self._channel.new_id()
         try:
             packet = task.encode(number, self._profile, controls)
@@ -150,7 +150,7 @@ class _Conversation:
         return packet
 
 
-def results(
+def sort_results(
     sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
 ) -> list[LdapResult]:
     """Return the results in the order of the requests."""

@@ -13,8 +13,8 @@ from mqdssm.directory.profile import (
     Profile,
     ServerFacts,
     choose_root,
-    context,
-    never_shows_change,
+    find_context,
+    has_never_changed,
 )
 from mqdssm.directory.profiles import ad_errors, extended_dn
 from mqdssm.directory.recovery import has_values
@@ -113,15 +113,15 @@ class ActiveDirectory(Profile):
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
 
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
-        default = context(root_dse, "defaultNamingContext")
-        forest = context(root_dse, "rootDomainNamingContext") or default
-        configuration = context(root_dse, "configurationNamingContext")
+        default = find_context(root_dse, "defaultNamingContext")
+        forest = find_context(root_dse, "rootDomainNamingContext") or default
+        configuration = find_context(root_dse, "configurationNamingContext")
         if forest is None or configuration is None:
             raise GenericDirectoryError(
                 "the domain controller does not name its root domain and its configuration",
                 hint="may this user read the root DSE?",
             )
-        schema = context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema")
+        schema = find_context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema")
         domains = (default,) if default is not None and default != forest else ()
         return Naming(
             root=choose_root(override, forest),
@@ -194,7 +194,7 @@ class ActiveDirectory(Profile):
         identity = entry.first("objectGUID")
         name = entry.dn if identity is None else f"<GUID={UUID(bytes_le=identity)}>"
         old = {attribute: entry.all(attribute) for attribute in unchanged}
-        shows_change = ad_errors.is_other_value if old else never_shows_change
+        shows_change = ad_errors.is_other_value if old else has_never_changed
         return Guard(name, identity, old=old, shows_change=shows_change)
 
     def references_control(  # noqa: D102  see Profile
@@ -202,7 +202,7 @@ class ActiveDirectory(Profile):
     ) -> tuple[LdapControl, ...]:
         if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
             return ()
-        return (extended_dn.control(),)
+        return (extended_dn.make_control(),)
 
     def named_controls(self, root_dse: "Entry", attribute: str) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if ASQ_OID.encode() not in root_dse.all("supportedControl"):

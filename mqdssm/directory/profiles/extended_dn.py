@@ -30,7 +30,7 @@ _DELETED: Final = b"\\0ADEL:"
 """Suffix of a deleted object's name ([MS-ADTS] 3.1.1.5.5)."""
 
 
-def control() -> LdapControl:
+def make_control() -> LdapControl:
     """Return the control that requests extended names, with GUIDs as text."""
     return LdapControl(CONTROL_OID, critical=True, value=sequence(integer(_TEXT_FORM)))
 

@@ -14,10 +14,16 @@ from mqdssm.directory.profile import (
     Profile,
     ServerFacts,
     choose_root,
-    context,
-    context_dn,
+    find_context,
+    parse_context_dn,
 )
-from mqdssm.directory.requests import DEREF_OID, LdapControl, SearchScope, assertion_control, deref_control
+from mqdssm.directory.requests import (
+    DEREF_OID,
+    LdapControl,
+    SearchScope,
+    make_assertion_control,
+    make_deref_control,
+)
 from mqdssm.errors import (
     DecodeError,
     DirectoryError,
@@ -89,15 +95,19 @@ class OpenLdap(Profile):
         return fold_case(name.replace("\u0130", "i"))  # slapd's lower case of a dotted capital i
 
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
-        root = context(root_dse, "rootDomainNamingContext") or context(root_dse, "defaultNamingContext")
+        root = find_context(root_dse, "rootDomainNamingContext") or find_context(
+            root_dse, "defaultNamingContext"
+        )
         if root is None:
             root = _find_first_context(root_dse.all("namingContexts"))
-        configuration = context(root_dse, "configurationNamingContext") or root.child("CN", "Configuration")
+        configuration = find_context(root_dse, "configurationNamingContext") or root.child(
+            "CN", "Configuration"
+        )
         return Naming(
             root=choose_root(override, root),
             configuration=configuration,
-            schema=context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema"),
-            default=context(root_dse, "defaultNamingContext") or root,
+            schema=find_context(root_dse, "schemaNamingContext") or configuration.child("CN", "Schema"),
+            default=find_context(root_dse, "defaultNamingContext") or root,
             forest=root,
         )
 
@@ -132,7 +142,7 @@ class OpenLdap(Profile):
         return Guard(
             entry.dn,
             identity,
-            (assertion_control(And(terms)),) if terms else (),
+            (make_assertion_control(And(terms)),) if terms else (),
             shows_change=lambda result: result.code == ASSERTION_FAILED,
         )
 
@@ -141,7 +151,7 @@ class OpenLdap(Profile):
     ) -> tuple[LdapControl, ...]:
         if not references or DEREF_OID.encode() not in root_dse.all("supportedControl"):
             return ()
-        return (deref_control(references),)
+        return (make_deref_control(references),)
 
     def explain(self, result: "LdapResult", operation: str, dn: str | None) -> DirectoryError | None:  # noqa: D102  see Profile
         code, text = result.code, result.text
@@ -195,7 +205,7 @@ def _make_unchanged_filter(entry: "Entry", attribute: str) -> LdapFilter:
 def _find_first_context(contexts: "list[bytes]") -> DN:
     for value in contexts:
         if value and value.lower() not in _NOT_OURS:
-            return context_dn(value, "namingContexts")
+            return parse_context_dn(value, "namingContexts")
     raise GenericDirectoryError(
         "the server names no naming context that could hold MSMQ objects",
         hint='may this user read the root DSE? OpenLDAP needs: access to dn.base="" by * read',

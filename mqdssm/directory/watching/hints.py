@@ -50,7 +50,7 @@ def version_of(values: Iterable[bytes | None]) -> str:
     return " ".join(value.decode(errors="replace") for value in values if value is not None)
 
 
-def classes_in(entry: Entry) -> frozenset[str]:
+def list_classes(entry: Entry) -> frozenset[str]:
     """Return the object classes of an entry in lower case."""
     return frozenset(name.decode(errors="replace").lower() for name in entry.all("objectClass"))
 

@@ -16,7 +16,7 @@ from mqdssm.directory.requests import SearchScope
 from mqdssm.directory.responses import INTERMEDIATE_RESPONSE, SEARCH_ENTRY, LdapResult, MessageBounds
 from mqdssm.directory.searching import Search
 from mqdssm.directory.watching.commits import KEY, VERSION, Commits, find_csns
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, classes_in, version_of
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, list_classes, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.directory.watching.phases import Phases
 from mqdssm.directory.watching.sync import (
@@ -161,7 +161,9 @@ class Syncrepl:
         attributes = (KEY, VERSION, "objectClass")
         for entry in self._link.find(str(self._link.naming.forest), self._listed, attributes):
             key = (entry.first(KEY) or b"").decode(errors="replace").lower()
-            yield TouchedEntry(key, entry.dn, classes_in(entry), version=version_of((entry.first(VERSION),)))
+            yield TouchedEntry(
+                key, entry.dn, list_classes(entry), version=version_of((entry.first(VERSION),))
+            )
         ended = time.monotonic()
         self._listing_is_allowed = ended + (ended - began) / _LISTING_SHARE_MAX
         self._listing_is_due = max(self._listing_is_allowed, ended + self._rhythm.compare_s)
@@ -172,7 +174,7 @@ class Syncrepl:
                 if message.tag == SEARCH_ENTRY:
                     entry = decode_entry(buffer, message.start, message.end, message.stop)
                     version = version_of((entry.first(VERSION),))
-                    phases.entry(entry.dn, classes_in(entry), decode_state(entry.controls), version)
+                    phases.entry(entry.dn, list_classes(entry), decode_state(entry.controls), version)
                 elif message.tag == INTERMEDIATE_RESPONSE:
                     info = decode_info(buffer, message)
                     if info is not None:

@@ -21,7 +21,7 @@ from mqdssm.directory.filters import TRUE, Equal, GreaterOrEqual, LdapFilter, al
 from mqdssm.directory.profiles.active_directory import SHOW_DELETED_OID
 from mqdssm.directory.requests import LdapControl, SearchScope
 from mqdssm.directory.searching import Search
-from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, classes_in, version_of
+from mqdssm.directory.watching.hints import NOTHING, Hints, Rhythm, TouchedEntry, list_classes, version_of
 from mqdssm.directory.watching.link import GoingOn, Link, end_of
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
@@ -197,7 +197,7 @@ class UpdateNumbers:
             yield TouchedEntry(
                 key=str(UUID(bytes_le=guid)),
                 dn=None if is_deleted else entry.dn,  # a deleted object has another name than before
-                classes=classes_in(entry),
+                classes=list_classes(entry),
                 gone=is_deleted,
                 version=version_of(map(entry.first, versions)),
             )

@@ -275,7 +275,7 @@ class WatchedObjectReader:
         )
 
 
-def listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
+def build_listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
     """Return the filter for entries of some classes, users as in decision W8."""
     return any_of(*(_build_class_filter(session, ldap_class) for ldap_class in classes))
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import locked, sync_folder
+from mqdssm.events.durable_files import lock_file, sync_folder
 from mqdssm.events.watching.journal import LINE_BYTES_MAX, MODE, ObjectNote, WatchJournal, WatchPlace
 from mqdssm.events.watching.watch_cache import KnownObject, WatchCache
 
@@ -179,7 +179,9 @@ class StateFile:
     def _take(self) -> None:
         lock_message = f"{self.path}: another watcher works with this state: give each its own"
         try:
-            self._stack.enter_context(locked(self._make_path_beside(".lock"), wait_s=0, message=lock_message))
+            self._stack.enter_context(
+                lock_file(self._make_path_beside(".lock"), wait_s=0, message=lock_message)
+            )
         except PermissionError as error:
             raise ConfigError(
                 f"{self.path}: the state, and files beside it, cannot be written in this folder "

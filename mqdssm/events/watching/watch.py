@@ -23,7 +23,7 @@ from mqdssm.errors import ConfigError, DirectoryError, DirectoryNotConnected, Ge
 from mqdssm.events.machines import find_computer_names
 from mqdssm.events.watching.delivery import Delivery
 from mqdssm.events.watching.follower import CLASS_OF, Follower
-from mqdssm.events.watching.reader import Selection, WatchedObjectReader, listed_filter
+from mqdssm.events.watching.reader import Selection, WatchedObjectReader, build_listed_filter
 from mqdssm.events.watching.state_file import StateFile, Subject, WatchState
 from mqdssm.model.closeable import Closeable
 from mqdssm.model.guid import GUID_BYTES
@@ -269,7 +269,7 @@ class Watch(Closeable):
             self._delivery.begin()
             session = stack.enter_context(Session.open(link.options))
             classes = classes_of(self._types)
-            source = source_of(link, classes, listed_filter(session, classes), self._rhythm)
+            source = source_of(link, classes, build_listed_filter(session, classes), self._rhythm)
             self._find_computers(session)
             reader = WatchedObjectReader(session, self._types)
             follower = Follower(

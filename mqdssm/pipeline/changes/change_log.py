@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError, explain_folder_error
-from mqdssm.events.durable_files import locked, replace_file, sync_folder
+from mqdssm.events.durable_files import lock_file, replace_file, sync_folder
 from mqdssm.pipeline.changes.change_rows import CHANGE_ID
 
 FORMAT: Final = "mqdssm changes"
@@ -79,7 +79,9 @@ class ChangeLog:
             lock_message = (
                 f"{self.folder}: another query works with this state: give each query its own folder"
             )
-            self._stack.enter_context(locked(self.folder / "lock", wait_s=TAKEN_WAIT_S, message=lock_message))
+            self._stack.enter_context(
+                lock_file(self.folder / "lock", wait_s=TAKEN_WAIT_S, message=lock_message)
+            )
             self._load()
         except OSError as error:
             self.close()

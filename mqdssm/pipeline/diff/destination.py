@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from mqdssm.errors import MqdssmError, ObjectNotFound
-from mqdssm.events.entry_builder import NAME, STORED, EntryBuilder, EntryTarget, dns_in
+from mqdssm.events.entry_builder import NAME, STORED, EntryBuilder, EntryTarget, make_dns_lookup
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
@@ -49,7 +49,7 @@ class Destination:
         self._computers: dict[str, DN] = {}
         self._look_around()
         # missing descriptors are made only if A is MQIS tables, which cannot hold them
-        self._maker = EntryBuilder(self._target, dns_in(self._dns), complete=self._from is None)
+        self._maker = EntryBuilder(self._target, make_dns_lookup(self._dns), complete=self._from is None)
         self._expect()
 
     def _look_around(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.journal import (
@@ -269,7 +269,7 @@ def _lock_folder(folder: ExportFolder) -> Iterator[None]:
     """Lock the folder against exports of other programs."""
     folder.work.mkdir(exist_ok=True)
     lock_message = f"another export is writing into {folder.path}: wait for its end, or name another folder"
-    with locked(folder.work / "lock", wait_s=0, message=lock_message):
+    with lock_file(folder.work / "lock", wait_s=0, message=lock_message):
         yield
 
 

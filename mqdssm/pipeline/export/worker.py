@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.events.durable_files import current_umask, locked, umask_set
+from mqdssm.events.durable_files import lock_file, read_umask, set_umask
 from mqdssm.model.closeable import Closeable
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.export.file_writer import (
@@ -59,7 +59,7 @@ class ExportTask:
     plan: ExportPlan
     witness: WitnessFile | None = None
     controller: str = ""
-    umask: int = field(default_factory=current_umask)
+    umask: int = field(default_factory=read_umask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ExportWork:
 
         The first work item opens the connection, and fails if it cannot be opened.
         """
-        with umask_set(self.task.umask), WorkerConnection(self.task.access) as connection:
+        with set_umask(self.task.umask), WorkerConnection(self.task.access) as connection:
             yield lambda number: self._export(number, stop, connection)
 
     def _export(self, number: int, stop: StopRequest, connection: "WorkerConnection") -> None:
@@ -169,7 +169,7 @@ def export_item(
     lock = journal.path.with_suffix(".lock")
     wait_s = LOCK_WAIT_S if task.witness is None else LOST_WAIT_S
     lock_message = f"another export writes into {task.folder}: wait for its end"
-    with locked(lock, wait_s=wait_s, message=lock_message):
+    with lock_file(lock, wait_s=wait_s, message=lock_message):
         finished = journal.read()
         if journal.done:
             return

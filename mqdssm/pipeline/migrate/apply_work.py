@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 
 from mqdssm.directory.loading.existing_entries import GUID, guid_of
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.access import DirectoryAccess
 from mqdssm.pipeline.failures import SparkFailed
@@ -206,7 +206,7 @@ class ApplyTask:
         lock = journal.path.with_suffix(".lock")
         with (
             convert_disk_errors(self.folder),
-            locked(lock, wait_s=LOCK_WAIT_S, message=f"another program applies the plan in {self.folder}"),
+            lock_file(lock, wait_s=LOCK_WAIT_S, message=f"another program applies the plan in {self.folder}"),
             self.access.connect(read_only=False) as directory,
         ):
             return _File(self, self.parts[number], journal, directory.session, stop).apply()
@@ -322,7 +322,7 @@ class _File:
         match operation.action:
             case PlanAction.ADD:
                 dn = self._task.places.name_of(ldap_class, operation.dn)
-                values = new_entry((ldap_class,), operation.values)
+                values = make_entry((ldap_class,), operation.values)
                 return Item(row=row, action=Action.ADD, dn=dn, attributes=values, ldap_class=ldap_class)
             case PlanAction.MODIFY if operation.values:
                 return Item(

@@ -20,7 +20,7 @@ from pydantic import AwareDatetime
 
 from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
 from mqdssm.pipeline.documents import Document, read_document, write_document
@@ -193,7 +193,7 @@ def apply_plan(
     work = folder / APPLY_NAME
     with convert_disk_errors(folder):
         work.mkdir(exist_ok=True)
-        with locked(work / LOCK_NAME, wait_s=0, message=f"another program applies the plan in {folder}"):
+        with lock_file(work / LOCK_NAME, wait_s=0, message=f"another program applies the plan in {folder}"):
             check_files(folder, plan.files)
             check_operations(plan, folder, chosen.allow_deletes)
             with (

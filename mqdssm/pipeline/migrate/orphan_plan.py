@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 from uuid import UUID
 
-from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, read_entries_at
 from mqdssm.errors import ConfigError, require_packages
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
@@ -163,7 +163,7 @@ def _list_notes(session: "Session", orphans: Iterable[Orphan]) -> tuple[str, ...
 def _plan_deletions(session: "Session", orphans: Iterable[Orphan]) -> Iterator[PlanOperation]:
     """Yield the deletions of orphans, with all their attributes as they are now."""
     for batch in split_into_batches(orphans, AT_ONCE):
-        entries = entries_at(session, [orphan.dn for orphan in batch], EVERYTHING)
+        entries = read_entries_at(session, [orphan.dn for orphan in batch], EVERYTHING)
         for orphan in batch:
             entry = entries.get(normalize(orphan.dn))
             if entry is None or guid_of(entry.attributes) != orphan.guid:
@@ -190,7 +190,7 @@ def check_orphans(plan: MigrationPlan, folder: Path, session: "Session") -> None
     wrong: list[str] = []
     for file in plan.changes:
         for batch in split_into_batches(read_operations(folder / file.path), AT_ONCE):
-            entries = entries_at(session, [operation.dn for operation in batch], ())
+            entries = read_entries_at(session, [operation.dn for operation in batch], ())
             for operation in batch:
                 entry = entries.get(normalize(operation.dn))
                 if entry is None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pyarrow.parquet as pq
 
-from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, read_entries_at
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
@@ -205,7 +205,7 @@ def look_up(session: "Session", dns: Mapping[UUID, str]) -> ReferencedPlaces:
     """
     places = {}
     for batch in split_into_batches(dns.items(), AT_ONCE):
-        entries = entries_at(session, [dn for _, dn in batch], ())
+        entries = read_entries_at(session, [dn for _, dn in batch], ())
         for guid, dn in batch:
             entry = entries.get(normalize(dn))
             now = None if entry is None else guid_of(entry.attributes)

@@ -12,8 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at
-from mqdssm.directory.requests import OBJECT_CLASS, new_entry
+from mqdssm.directory.loading.existing_entries import AT_ONCE, read_entries_at
+from mqdssm.directory.requests import OBJECT_CLASS, make_entry
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.documents import write_whole
@@ -170,7 +170,7 @@ def _read_earlier(session: "Session", batch: Sequence[PlanOperation]) -> dict[in
     if not some:
         return {}
     names = {name for operation in some for name in operation.later}
-    entries = entries_at(session, [operation.dn for operation in some], names)
+    entries = read_entries_at(session, [operation.dn for operation in some], names)
     old_values: dict[int, Values] = {}
     for operation in some:
         entry = entries.get(normalize(operation.dn))
@@ -219,7 +219,7 @@ def _format_attributes(session: "Session", operation: PlanOperation) -> Iterator
     else:
         allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
         before = {name: raws for name, raws in before.items() if name in allowed - _MADE_BY_SERVERS}
-    for name, values in new_entry(classes, before).items():
+    for name, values in make_entry(classes, before).items():
         for value in values:
             yield from fold(name, value)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.loading.existing_entries import AT_ONCE, entries_at, guid_of
+from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, read_entries_at
 from mqdssm.errors import ConfigError
 from mqdssm.events.references import References, split_into_batches
 from mqdssm.model.dn import DN, normalize
@@ -217,7 +217,7 @@ def _verify(context: _Context, expected: Sequence[_Expected], verification: File
     )
     names = {name for target in expected for name in target.values}
     hides_sacls = session.profile.hides_sacls
-    entries = entries_at(session, [target.dn for target in expected], names)
+    entries = read_entries_at(session, [target.dn for target in expected], names)
     for item in expected:
         entry = entries.get(normalize(item.dn))
         operation = item.operation

@@ -171,9 +171,9 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
         ConfigError: the server does not show its schema.
         DirectoryError: it cannot be read.
     """
-    from mqdssm.directory.schema_check import differences_of, subschema_dn
+    from mqdssm.directory.schema_check import differences_of, find_subschema_dn
 
-    place = subschema_dn(session)
+    place = find_subschema_dn(session)
     for difference in differences_of(session):
         if difference.serious:
             yield SCHEMA_DRIFT.finding(DIRECTORY, str(difference), dn=place)

@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from mqdssm.directory.loading.items import Action, Effect, Item, Values
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import EntryTarget
 from mqdssm.events.object_names import check_new_name
@@ -103,7 +103,7 @@ class ChangeMaker:
         if not dn or not classes:
             return SettledRow(number, Effect.REJECTED, dn=dn or "", text="it has no dn, or no objectClass")
         attributes = {name: tuple(raws) for name, raws in row.get(ATTRIBUTES.name) or () if raws}
-        attributes = new_entry(classes, attributes)
+        attributes = make_entry(classes, attributes)
         return RowChange(Item(row=number, action=Action.ADD, dn=dn, attributes=attributes))
 
     # -- elements
@@ -210,7 +210,7 @@ class ChangeMaker:
         guid = _read_guid(element)
         if candidate.is_there:
             return self._make_change(number, candidate, values, existing_entry, guid)
-        attributes = new_entry((candidate.new_entry.ldap_class,), values)
+        attributes = make_entry((candidate.new_entry.ldap_class,), values)
         return RowChange(_make_item(number, Action.ADD, candidate, attributes), guid, beside, references)
 
     def _make_change(

@@ -24,9 +24,9 @@ from mqdssm.store.ldap.change_planner import (
     ChangePlan,
     PlannedChange,
     Planner,
+    make_placeholder,
     path_of,
-    placeholder,
-    reduced,
+    reduce_entry,
 )
 from mqdssm.store.ldap.places import domain_of
 from mqdssm.store.ldap.references import EntryRenamer, complete
@@ -311,7 +311,7 @@ class ChangeApplier:
                     condition=stored_entry.unchanged,
                 )
                 for row, stored_entry in enumerate(some)
-                for changes in (reduced(stored_entry),)
+                for changes in (reduce_entry(stored_entry),)
             ]
             non_leaves = self._send(requests, failures)
             self._leave_placeholders(non_leaves, failures)
@@ -408,7 +408,7 @@ class ChangeApplier:
                 if not self._send([request], failures):
                     continue
             item = Item(
-                row=request.item.row, action=Action.MODIFY, dn=dn, attributes=placeholder(stored_entry)
+                row=request.item.row, action=Action.MODIFY, dn=dn, attributes=make_placeholder(stored_entry)
             )
             replaced.append(ChangeInFlight(item=item, condition=request.condition))
         self._send(replaced, failures)

@@ -13,7 +13,7 @@ from typing import Final
 from mqdssm.directory.entries import parse_name
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import ChangeInFlight
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.events.entry_builder import EntryBuilder
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
@@ -25,11 +25,11 @@ from mqdssm.store.ldap.stored_entry import (
     OBJECT_CLASS,
     TWIN,
     StoredEntry,
-    content_digest,
+    compute_digest,
     has_foreign_content,
 )
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView
-from mqdssm.store.rules import NAME, digest_of, replicated, select_kept_properties
+from mqdssm.store.rules import NAME, digest_of, select_kept_properties, select_replicated
 from mqdssm.tables.numbering import DIGEST, Numbering
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER
 from mqdssm.tables.properties import (
@@ -139,7 +139,7 @@ class Planner:
         A change that is not possible gives a plan with an error status.
         """
         plan = ChangePlan()
-        change = identified(self._view, change)
+        change = identify_change(self._view, change)
         try:
             if change.command is Command.DELETE:
                 self._delete(change, plan)
@@ -192,7 +192,7 @@ class Planner:
     def _replace(self, change: PlannedChange, stored_entry: StoredEntry, plan: ChangePlan) -> None:
         """Delete an object of another type with the new object's GUID (decision R65)."""
         log.warning("%s is replaced by an object of another type: %s", stored_entry.dn, change.concern.name)
-        changes = reduced(stored_entry)
+        changes = reduce_entry(stored_entry)
         action = Action.DELETE if changes is None else Action.MODIFY
         plan.ahead.append(request(change, action, stored_entry.dn, changes or {}, stored_entry))
         plan.gone.append(stored_entry)
@@ -235,7 +235,7 @@ class Planner:
         accommodating = concern.type in {ObjectType.ENTERPRISE, ObjectType.USER}
         if not occupant.has_class(PROPERTY_TABLES[concern.type].classes[0]):
             # another program's entry: the object gets another name, as a replica must not stop here (R53)
-            self._add(change, displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
+            self._add(change, make_displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
             return
         if occupant.identifier is None or (accommodating and not occupant.is_object):
             self._overwrite(change, occupant, target, plan, takes=True)
@@ -243,13 +243,13 @@ class Planner:
         number = occupant.number_in(change.numbers.partition)
         older = number is not None and number < change.numbers.number
         if older and concern.type not in _STAY:
-            aside = displaced_dn(place.dn, occupant.identifier, change.numbers.partition)
+            aside = make_displaced_dn(place.dn, occupant.identifier, change.numbers.partition)
             plan.before.append(Renaming(parse_name(occupant.dn), aside))
             self._view.remove(occupant)
             self._view.put(StoredEntry(str(aside), occupant.entry))
             self._add(change, place.dn, target, plan)
         else:
-            self._add(change, displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
+            self._add(change, make_displaced_dn(place.dn, guid, change.numbers.partition), target, plan)
 
     def _find_occupant(self, concern: ChangeSubject, place: StoredPlace) -> StoredEntry | None:
         """Return the entry at the place of a new object, or the account of a new user."""
@@ -278,7 +278,7 @@ class Planner:
         values = entry_of(concern.type, [*concern.properties.items(), (table.identity, guid)], numbers)
         none = (str(self._places.nowhere).encode(),)
         demanded: Values = {reference.ldap: none for reference in table.references if reference.required}
-        values[DIGEST] = (digest_of(replicated(concern.type, guid, concern.properties)),)
+        values[DIGEST] = (digest_of(select_replicated(concern.type, guid, concern.properties)),)
         return {**values, **demanded, **self._build_references(concern.type, concern.properties)}
 
     def _build_references(self, object_type: ObjectType, properties: Properties) -> Values:
@@ -316,13 +316,13 @@ class Planner:
             return
         above = place.dn.parent
         if self._view.at.get(above.normalized) is None:
-            values = new_entry((MANAGER_CLASS,), {DESCRIPTION: (PLACEHOLDER.encode(),)})
+            values = make_entry((MANAGER_CLASS,), {DESCRIPTION: (PLACEHOLDER.encode(),)})
             plan.first.append(request(change, Action.ADD, str(above), values))
             self._view.put(StoredEntry(str(above), values))
 
     def _add(self, change: PlannedChange, dn: DN, target: Values, plan: ChangePlan) -> None:
         table = PROPERTY_TABLES[change.concern.type]
-        values = new_entry(table.classes, {name: raws for name, raws in target.items() if raws})
+        values = make_entry(table.classes, {name: raws for name, raws in target.items() if raws})
         guid = change.concern.identifier
         if guid is not None:
             values.pop(OBJECT_GUID, None)
@@ -384,7 +384,7 @@ class Planner:
 
     def _update(self, change: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = change.concern, change.numbers
-        stored_entry = located(self._view, change)
+        stored_entry = locate_object(self._view, change)
         guid = plan.identifier = concern.identifier
         tombstone = None if guid is None else self._view.tombstones.get(guid)
         if stored_entry is None or is_known(stored_entry, numbers) or is_known(tombstone, numbers):
@@ -405,7 +405,7 @@ class Planner:
             **self._build_references(kind, properties),
         }
         if change.is_own or not has_foreign_content(stored_entry):  # else it is reported (R204)
-            changes[DIGEST] = (content_digest(stored_entry.after(changes)),)
+            changes[DIGEST] = (compute_digest(stored_entry.after(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
             self._move(change, stored_entry, self._choose_place(concern, guid, stored_entry), plan)
         self._modify(change, stored_entry, changes, plan)
@@ -414,7 +414,7 @@ class Planner:
 
     def _delete(self, change: PlannedChange, plan: ChangePlan) -> None:
         concern, numbers = change.concern, change.numbers
-        stored_entry = located(self._view, change)
+        stored_entry = locate_object(self._view, change)
         guid = plan.identifier = concern.identifier
         if guid is None:
             return  # no object of that name: nothing to delete, and no GUID for a tombstone
@@ -449,7 +449,7 @@ class Planner:
             self._view.put(tombstone.after(target))
             return
         dn = str(self._places.tombstone(change.numbers.partition, guid))
-        values = new_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
+        values = make_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
         plan.first.append(request(change, Action.ADD, dn, values))
         self._view.put(StoredEntry(dn, values))
 
@@ -459,7 +459,7 @@ class Planner:
         An entry that has to stay only loses these attributes.
         """
         plan.gone.append(stored_entry)
-        stays = reduced(stored_entry)
+        stays = reduce_entry(stored_entry)
         if stays is None:
             plan.last.append(request(change, Action.DELETE, stored_entry.dn, {}, stored_entry))
             self._view.remove(stored_entry)
@@ -481,7 +481,7 @@ def request(
     return ChangeInFlight(item=item, condition=None if stored_entry is None else stored_entry.unchanged)
 
 
-def displaced_dn(dn: DN, identifier: Guid, partition: Guid) -> DN:
+def make_displaced_dn(dn: DN, identifier: Guid, partition: Guid) -> DN:
     """Return the temporary DN of a displaced object (decision R53).
 
     Another object has its name.
@@ -507,7 +507,7 @@ def path_of(concern: ChangeSubject) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def identified(view: DirectoryView, change: PlannedChange) -> PlannedChange:
+def identify_change(view: DirectoryView, change: PlannedChange) -> PlannedChange:
     """Return a change by path name as a change by GUID (decision R51).
 
     The change is unchanged if no object has the name.
@@ -529,8 +529,8 @@ def identified(view: DirectoryView, change: PlannedChange) -> PlannedChange:
     )
 
 
-def located(view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
-    """Return the object of an `identified` change in its partition.
+def locate_object(view: DirectoryView, change: PlannedChange) -> StoredEntry | None:
+    """Return the object of an `identify_change` change in its partition.
 
     None if it does not exist.
     """
@@ -549,7 +549,7 @@ _STAY: Final = frozenset({ObjectType.ENTERPRISE, ObjectType.USER, ObjectType.ROU
 """Types whose entries are never renamed."""
 
 
-def reduced(stored_entry: StoredEntry) -> Values | None:
+def reduce_entry(stored_entry: StoredEntry) -> Values | None:
     """Return the changes of an entry that outlives its object.
 
     None if the entry is deleted.
@@ -565,7 +565,7 @@ def reduced(stored_entry: StoredEntry) -> Values | None:
     return None
 
 
-def placeholder(stored_entry: StoredEntry) -> Values:
+def make_placeholder(stored_entry: StoredEntry) -> Values:
     """Return the changes that turn an object's entry into a placeholder.
 
     The entry has others below it.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.directory.entries import Entry
-from mqdssm.directory.requests import new_entry
+from mqdssm.directory.requests import make_entry
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError, ObjectAlreadyExists, ObjectNotFound
 from mqdssm.model.guid import GUID_BYTES, Guid
@@ -43,7 +43,7 @@ def claim(session: Session, places: DirectoryPlaces, owner: Owner) -> None:
     if entry is None:
         values = {_ID: (bytes(owner.machine_id),), _NAME: (owner.machine_name.encode(),)}
         try:
-            session.add(places.server, new_entry((_CLASS,), values))
+            session.add(places.server, make_entry((_CLASS,), values))
         except ObjectAlreadyExists:  # another server was faster
             entry = _read(session, places)
         else:

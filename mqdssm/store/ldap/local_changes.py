@@ -13,7 +13,7 @@ from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store import rules
 from mqdssm.store.ldap.change_batches import ChangeApplier
-from mqdssm.store.ldap.change_planner import PlannedChange, identified, is_known, located, path_of
+from mqdssm.store.ldap.change_planner import PlannedChange, identify_change, is_known, locate_object, path_of
 from mqdssm.store.ldap.stored_entry import StoredEntry, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches
 from mqdssm.tables.numbering import PARTITION, Numbering
@@ -33,8 +33,8 @@ class LocalChanges:
     def create(self, operation: CreateObject) -> ObjectOutcome:
         """Create Directory Object ([MS-MQDS] 3.1.6.3)."""
         kind = operation.object_type
-        problem = rules.creation_problem(kind, operation.path_name, operation.properties)
-        guid = None if problem else rules.identifier_in(kind, operation.properties)
+        problem = rules.find_creation_problem(kind, operation.path_name, operation.properties)
+        guid = None if problem else rules.find_identifier(kind, operation.properties)
         if problem is not None or guid is None:
             return ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
         concern = ChangeSubject(
@@ -89,7 +89,7 @@ class LocalChanges:
         concern = ChangeSubject(kind, operation.identifier, operation.path_name, properties)
         change = self._plan_change(Command.UPDATE, concern, operation)
         view = self._applier.view([change])
-        change = identified(view, change)
+        change = identify_change(view, change)
         stored_entry = self._find_target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
             return self._outcome_of_missing(view, change)
@@ -113,7 +113,7 @@ class LocalChanges:
         concern = ChangeSubject(operation.object_type, operation.identifier, operation.path_name, {})
         change = self._plan_change(Command.DELETE, concern, operation)
         view = self._applier.view([change])
-        change = identified(view, change)
+        change = identify_change(view, change)
         stored_entry = self._find_target(view, change)
         if stored_entry is None or stored_entry.identifier is None:
             return self._outcome_of_missing(view, change)
@@ -150,7 +150,7 @@ class LocalChanges:
 
         None otherwise.
         """
-        stored_entry = located(view, change)
+        stored_entry = locate_object(view, change)
         return stored_entry if stored_entry is not None and stored_entry.type is change.concern.type else None
 
     def _outcome_of_missing(self, view: DirectoryView, change: PlannedChange) -> ObjectOutcome:

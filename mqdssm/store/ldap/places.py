@@ -42,7 +42,7 @@ _UTF_16: Final = "UTF-16LE:"
 """Prefix of names that are stored as hexadecimal digits of their UTF-16 units."""
 
 
-def kept_name(name: str) -> str:
+def encode_name(name: str) -> str:
     """Return a machine's name as a text that every directory can store (R93).
 
     UTF-8 cannot express half of a surrogate pair, but names of objects, and so of servers, may contain one.
@@ -57,11 +57,11 @@ def kept_name(name: str) -> str:
     return _UTF_16 + name.encode("utf-16-le", "surrogatepass").hex()
 
 
-def name_kept(text: str) -> str:
-    """Return the name from a text of `kept_name`.
+def decode_name(text: str) -> str:
+    """Return the name from a text of `encode_name`.
 
     Raises:
-        ValueError: the text does not come from `kept_name`.
+        ValueError: the text does not come from `encode_name`.
     """
     if not text.startswith(_UTF_16):
         return text
@@ -118,7 +118,7 @@ class DirectoryPlaces:
     def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
         """Return the DN of a neighbour; names of machines are compared without case."""
         kind = "bsc" if is_bsc else "psc"
-        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, kept_name(name_key(machine_name)))}")
+        return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, encode_name(name_key(machine_name)))}")
 
     @property
     def nowhere(self) -> DN:

@@ -46,7 +46,7 @@ _PROBED_BUCKETS_MAX: Final = 2048
 """Largest number of buckets in one search for a bucket in use: 80 KB; servers accept 256 KB and more."""
 
 
-def range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
+def build_range_filter(partition: Guid, first: int, last: int, buckets: Sequence[bytes] = ()) -> LdapFilter:
     """Return a filter for a range of numbers, by buckets or else by the partition.
 
     The filter also finds entries of the buckets whose number is in none of them: these are damaged (R110).
@@ -103,7 +103,7 @@ class NumberSearches:
         while start <= last and start - first < ENUMERATED_NUMBERS_MAX:
             end = min(last, (start | ((1 << BUCKET_BITS) - 1)) + width - (1 << BUCKET_BITS))
             buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
-            entries = self._read_sorted(range_filter(partition, start, end, buckets))
+            entries = self._read_sorted(build_range_filter(partition, start, end, buckets))
             yield entries
             if len(entries) < width // 2:
                 width = min(2 * width, SLICE_NUMBERS)
@@ -144,7 +144,7 @@ class NumberSearches:
 
         Numbers in use are searched for first.
         """
-        search_filter = range_filter(partition, first, last)
+        search_filter = build_range_filter(partition, first, last)
         numbers = sorted(
             int(entry.first(NUMBER) or b"0") for entry in self._reader.find(search_filter, (NUMBER,))
         )
@@ -153,7 +153,7 @@ class NumberSearches:
             some = [number for number in numbers if number <= end]
             heads = dict.fromkeys(number >> BUCKET_BITS for number in some)
             buckets = [bucket_of(partition, head << BUCKET_BITS) for head in heads]
-            yield self._read_sorted(range_filter(partition, some[0], some[-1], buckets))
+            yield self._read_sorted(build_range_filter(partition, some[0], some[-1], buckets))
             numbers = numbers[len(some) :]
 
     def _read_sorted(self, search_filter: LdapFilter) -> list[StoredEntry]:
@@ -192,7 +192,7 @@ class NumberSearches:
             while end > 0 and ceiling - end < ENUMERATED_NUMBERS_MAX:
                 start = max(1, end - width + 1)
                 buckets = [bucket for part in split_range(partition, start, end) for bucket in part.buckets]
-                number, strange = self._find_highest(range_filter(partition, start, end, buckets))
+                number, strange = self._find_highest(build_range_filter(partition, start, end, buckets))
                 doubtful = max(doubtful, strange)
                 if number:
                     return number, doubtful
@@ -268,7 +268,7 @@ def _extract_sort_key(stored_entry: StoredEntry) -> tuple[int, bytes]:
     )
 
 
-def properties_in(stored_entry: StoredEntry) -> Properties:
+def extract_properties(stored_entry: StoredEntry) -> Properties:
     """Return the properties in a change of an object.
 
     Unreadable ones are left out (decision R67).
@@ -277,7 +277,7 @@ def properties_in(stored_entry: StoredEntry) -> Properties:
         MappingError: the entry has lost its class or its GUID.
     """
     kind, identifier = _require_identity(stored_entry)
-    return rules.replicated(kind, identifier, values_of(stored_entry, kind, CHANGED[kind]))
+    return rules.select_replicated(kind, identifier, values_of(stored_entry, kind, CHANGED[kind]))
 
 
 def _require_identity(stored_entry: StoredEntry) -> tuple[ObjectType, Guid]:
@@ -295,7 +295,7 @@ def read_of(stored_entry: StoredEntry | None) -> ObjectRead:
         identifier=stored_entry.identifier,
         partition_id=stored_entry.numbers.partition,
         seq_number=stored_entry.numbers.number,
-        properties=properties_in(stored_entry),
+        properties=extract_properties(stored_entry),
     )
 
 
@@ -309,9 +309,9 @@ def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[Direct
         raise MappingError(f"{stored_entry.dn} has no number")
     partition, number = stored_entry.numbers.partition, stored_entry.numbers.number
     if kind is not ObjectType.DELETED_OBJECT:
-        properties = properties_in(stored_entry)
-        size = rules.bytes_at_most(properties)
-        return rules.object_change(partition, identifier, number, purged, properties), size
+        properties = extract_properties(stored_entry)
+        size = rules.measure_at_most(properties)
+        return rules.make_object_change(partition, identifier, number, purged, properties), size
     values = values_of(stored_entry, kind, (Propid.D_SCOPE, Propid.D_OBJTYPE))
     tombstone = DeletedObject(
         identifier=identifier,
@@ -320,7 +320,7 @@ def change_of(stored_entry: StoredEntry, purged: SequenceNumber) -> tuple[Direct
         object_type=rules.type_of_deletion(values.get(Propid.D_OBJTYPE)),
         scope=rules.scope_of_deletion(values.get(Propid.D_SCOPE)),
     )
-    return rules.deletion_change(tombstone, purged), _TOMBSTONE_BYTES
+    return rules.make_deletion_change(tombstone, purged), _TOMBSTONE_BYTES
 
 
 def _of_site(change: DirectoryChange) -> bool:

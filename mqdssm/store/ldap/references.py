@@ -23,7 +23,7 @@ from mqdssm.directory.filters import And, Equal, LdapFilter, Present, Substrings
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.result_handling import BUSY_CODES
 from mqdssm.directory.loading.sending import ChangeInFlight
-from mqdssm.directory.requests import SearchScope, new_entry
+from mqdssm.directory.requests import SearchScope, make_entry
 from mqdssm.directory.responses import LdapResult
 from mqdssm.directory.session import Session
 from mqdssm.errors import (
@@ -36,7 +36,7 @@ from mqdssm.errors import (
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.propids import ObjectType
-from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, displaced_dn, is_displaced, path_of
+from mqdssm.store.ldap.change_planner import MANAGER_CLASS, Renaming, is_displaced, make_displaced_dn, path_of
 from mqdssm.store.ldap.stored_entry import TWIN, StoredEntry, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, DirectoryView, StoreSearches, ViewReader
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT, SUCCESS, is_full
@@ -220,7 +220,7 @@ class EntryRenamer:
                 raise
             below = renaming.old.child("CN", _SHORT_LIVED)
             with suppress(ObjectAlreadyExists):  # after a crash
-                self._session.add(below, new_entry(("container",), {}))
+                self._session.add(below, make_entry(("container",), {}))
             self._session.delete(below)
             self._session.rename(renaming.old, str(DN((renaming.new.rdns[0],))), renaming.new.parent)
 
@@ -286,7 +286,7 @@ class EntryRenamer:
             and occupant.has_class(MANAGER_CLASS)
         ):
             # the placeholder is renamed, and the queues below it move to the machine
-            away = displaced_dn(place.dn, NULL_GUID, view.partition)
+            away = make_displaced_dn(place.dn, NULL_GUID, view.partition)
             self._dissolve(away)  # left by a crash
             self.rename([Renaming(place.dn, away), Renaming(parse_name(stored_entry.dn), place.dn)])
             self._dissolve(away)
@@ -323,7 +323,7 @@ class EntryRenamer:
                 continue
             target = place.dn
             if view.at.get(target.normalized) is not None:
-                target = displaced_dn(place.dn, stored_entry.identifier, stored_entry.numbers.partition)
+                target = make_displaced_dn(place.dn, stored_entry.identifier, stored_entry.numbers.partition)
             self.rename([Renaming(parse_name(stored_entry.dn), target)])
 
     def _dissolve(self, placeholder: DN) -> None:

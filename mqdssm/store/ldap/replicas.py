@@ -23,7 +23,7 @@ from mqdssm.store.ldap.foreign_changes import UNNUMBERED
 from mqdssm.store.ldap.places import DirectoryPlaces
 from mqdssm.store.ldap.ranges import NumberSearches, change_of
 from mqdssm.store.ldap.state import StateKeeper
-from mqdssm.store.ldap.stored_entry import StoredEntry, readable
+from mqdssm.store.ldap.stored_entry import StoredEntry, select_readable
 from mqdssm.store.ldap.view import StoreSearches
 from mqdssm.tables.numbering import PARTITION
 from mqdssm.tables.properties import NAME
@@ -134,7 +134,7 @@ class Replica:
 
     def objects(self, partition: Guid) -> Iterator[StoredEntry]:
         """Yield objects and tombstones of a partition; damaged entries are logged."""
-        yield from readable(self._reader.find(Equal(PARTITION, bytes(partition))))
+        yield from select_readable(self._reader.find(Equal(PARTITION, bytes(partition))))
 
     def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield some objects and tombstones of a partition."""
@@ -144,7 +144,7 @@ class Replica:
 
     def unnumbered(self) -> Iterator[StoredEntry]:
         """Yield objects that another program created: they have a GUID and no number."""
-        yield from readable(self._reader.find(UNNUMBERED))
+        yield from select_readable(self._reader.find(UNNUMBERED))
 
 
 class ReplicaComparison:

@@ -11,7 +11,7 @@ from mqdssm.directory.entries import Entry
 from mqdssm.directory.filters import TRUE, Equal, Present, all_of
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import ChangeInFlight
-from mqdssm.directory.requests import SearchScope, new_entry
+from mqdssm.directory.requests import SearchScope, make_entry
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication.operations import PersistedState
 from mqdssm.errors import MappingError, ObjectAlreadyExists, ObjectNotFound
@@ -19,7 +19,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
-from mqdssm.store.ldap.places import CONTAINERS, DirectoryPlaces, kept_name, name_kept
+from mqdssm.store.ldap.places import CONTAINERS, DirectoryPlaces, decode_name, encode_name
 from mqdssm.tables.numbering import ceiling_above, number_of, number_value
 from mqdssm.tables.syntax import BOOLEAN
 
@@ -47,7 +47,7 @@ class StateKeeper:
             DirectoryError: a container cannot be added.
         """
         for dn in (self._places.state, *(self._places.state.child("CN", name) for name in CONTAINERS)):
-            self._add(dn, new_entry(("container",), {}))
+            self._add(dn, make_entry(("container",), {}))
 
     def _add(self, dn: DN, values: Values) -> bool:
         """Add an entry; return False if it exists already."""
@@ -116,7 +116,7 @@ class StateKeeper:
             self._session.modify(dn, values)
         except ObjectNotFound:
             attributes = {name: raws for name, raws in values.items() if raws}
-            if not self._add(dn, new_entry((ldap_class,), {_ID: (bytes(partition),), **attributes})):
+            if not self._add(dn, make_entry((ldap_class,), {_ID: (bytes(partition),), **attributes})):
                 self._session.modify(dn, values)
 
     def remove_partition(self, partition: Guid) -> None:
@@ -199,11 +199,11 @@ _YES: Final = BOOLEAN.dump(True)
 
 
 def _encode_names(name: str) -> tuple[bytes, ...]:
-    return (kept_name(name).encode(),) if name else ()
+    return (encode_name(name).encode(),) if name else ()
 
 
 def _decode_name(entry: Entry, name: str) -> str:
-    return name_kept((entry.first(name) or b"").decode())
+    return decode_name((entry.first(name) or b"").decode())
 
 
 def _decode_number(entry: Entry, name: str) -> SequenceNumber:

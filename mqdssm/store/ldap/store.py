@@ -16,7 +16,7 @@ from mqdssm.directory.filters import And, Equal, GreaterOrEqual, LessOrEqual, No
 from mqdssm.directory.loading.items import Action, Item
 from mqdssm.directory.loading.sending import ChangeInFlight
 from mqdssm.directory.options import ConnectionOptions
-from mqdssm.directory.schema_check import subschema_dn
+from mqdssm.directory.schema_check import find_subschema_dn
 from mqdssm.directory.session import Session
 from mqdssm.engines.replication import operations as ops
 from mqdssm.engines.replication.plain_words import describe_plainly
@@ -37,11 +37,11 @@ from mqdssm.store.ldap.directory_owner import Owner, claim
 from mqdssm.store.ldap.foreign_changes import ForeignChanges
 from mqdssm.store.ldap.local_changes import LocalChanges
 from mqdssm.store.ldap.places import DirectoryPlaces
-from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, range_filter, read_of
+from mqdssm.store.ldap.ranges import TOMBSTONE, NumberSearches, build_range_filter, read_of
 from mqdssm.store.ldap.state import StateKeeper, delete_all
-from mqdssm.store.ldap.stored_entry import StoredEntry, readable, stored_entry_of, values_of
+from mqdssm.store.ldap.stored_entry import StoredEntry, select_readable, stored_entry_of, values_of
 from mqdssm.store.ldap.view import ChangeSubject, StoreSearches
-from mqdssm.store.performer import FULL, performers
+from mqdssm.store.performer import FULL, map_performers
 from mqdssm.tables import schema_mqis
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.tables.ldap_results import is_full
@@ -114,7 +114,7 @@ class LdapStore(Closeable):
         self._authority = LocalChanges(self._reader, self._applier)
         self._foreign = ForeignChanges(session, self._reader)
         self._find_foreign = self._foreign.find
-        self._performers = performers(self)
+        self._performers = map_performers(self)
 
     @classmethod
     def open(cls, options: ConnectionOptions, *, owner: Owner | None = None) -> Self:
@@ -248,7 +248,7 @@ class LdapStore(Closeable):
         search_filter = And(
             (TOMBSTONE, Equal(PARTITION, bytes(partition)), GreaterOrEqual(NUMBER, number_value(after)))
         )
-        tombstones = readable(self._reader.find(search_filter))
+        tombstones = select_readable(self._reader.find(search_filter))
         for some in split_into_batches(tombstones, _TOMBSTONES_AT_ONCE):
             again: list[PlannedChange] = []
             for tombstone in some:
@@ -267,8 +267,8 @@ class LdapStore(Closeable):
             MQ_OK; else why it could not be done.
         """
         status: int = Hresult.MQ_OK
-        search_filter = range_filter(partition, number, number, (bucket_of(partition, number),))
-        for stored_entry in readable(self._reader.find(search_filter)):
+        search_filter = build_range_filter(partition, number, number, (bucket_of(partition, number),))
+        for stored_entry in select_readable(self._reader.find(search_filter)):
             if stored_entry.type is None or stored_entry.identifier is None or not stored_entry.is_object:
                 continue
             concern = ChangeSubject(
@@ -437,7 +437,7 @@ def _check(session: Session) -> None:
             f"{session.profile.title} cannot hold the replication store: {session.profile.no_replication}"
         )
     session.check_msmq()
-    entry = session.get(subschema_dn(session), ["objectClasses", "attributeTypes"])
+    entry = session.get(find_subschema_dn(session), ["objectClasses", "attributeTypes"])
     text = b"\n".join((*entry.all("objectClasses"), *entry.all("attributeTypes"))).decode(errors="replace")
     names = {definition.name for definition in schema_mqis.CLASSES} | {
         definition.name for definition in schema_mqis.ATTRIBUTES
@@ -485,7 +485,7 @@ def _subject_of(change: DirectoryChange) -> ChangeSubject | Hresult:
     if change.command == Command.UPDATE:
         properties = rules.select_kept_properties(object_type, change.properties)
         return ChangeSubject(object_type, change.guid_identifier, change.path_name, properties)
-    identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
+    identifier = change.guid_identifier or rules.find_identifier(object_type, change.properties)
     if identifier is None:
         return Hresult.MQ_ERROR_PROPERTY
     whole = rules.complete_properties(object_type, change.path_name, change.properties)

@@ -13,7 +13,7 @@ from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.seqnum import SequenceNumber
-from mqdssm.store.rules import digest_of, name_key, replicated
+from mqdssm.store.rules import digest_of, name_key, select_replicated
 from mqdssm.tables import numbering
 from mqdssm.tables.numbering import Numbering, numbering_of
 from mqdssm.tables.places import DESCRIPTION
@@ -151,7 +151,7 @@ def values_of(
     return values
 
 
-def content_digest(stored_entry: StoredEntry) -> bytes:
+def compute_digest(stored_entry: StoredEntry) -> bytes:
     """Return the digest of the properties in a change of an object (decision R112).
 
     Raises:
@@ -160,7 +160,7 @@ def content_digest(stored_entry: StoredEntry) -> bytes:
     if stored_entry.type is None or stored_entry.identifier is None:
         raise MappingError(f"{stored_entry.dn} is no object: its class or its GUID is gone")
     values, _ = readable_of(stored_entry.type, stored_entry.entry, CHANGED[stored_entry.type])
-    return digest_of(replicated(stored_entry.type, stored_entry.identifier, values))
+    return digest_of(select_replicated(stored_entry.type, stored_entry.identifier, values))
 
 
 def has_foreign_content(stored_entry: StoredEntry) -> bool:
@@ -172,7 +172,7 @@ def has_foreign_content(stored_entry: StoredEntry) -> bool:
     Raises:
         MappingError: the entry has lost its class or its GUID.
     """
-    return stored_entry.entry.get(numbering.DIGEST) not in {None, (content_digest(stored_entry),)}
+    return stored_entry.entry.get(numbering.DIGEST) not in {None, (compute_digest(stored_entry),)}
 
 
 def stored_entry_of(entry: Entry) -> StoredEntry:
@@ -188,7 +188,7 @@ def stored_entry_of(entry: Entry) -> StoredEntry:
         raise MappingError(f"{entry.dn}: {error}") from None
 
 
-def readable(entries: Iterable[Entry]) -> Iterator[StoredEntry]:
+def select_readable(entries: Iterable[Entry]) -> Iterator[StoredEntry]:
     """Yield the entries that are not damaged; damaged ones are logged (decision R83)."""
     for entry in entries:
         try:

@@ -20,7 +20,7 @@ from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import DeletedObject
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store import rules
-from mqdssm.store.performer import FULL, performers
+from mqdssm.store.performer import FULL, map_performers
 from mqdssm.tables.creation import DEFAULTS
 from mqdssm.testing.memory_store.disk import Disk
 from mqdssm.testing.memory_store.tables import Numbered, PartitionTable, StoredObject, StoredTables
@@ -44,7 +44,7 @@ class MemoryStore:
         self._write = self.disk.write
         self._kept = tables or StoredTables()
         self._open = True
-        self._performers = performers(self)
+        self._performers = map_performers(self)
 
     def perform(self, operation: Any) -> Any:
         """Perform one operation; see `mqdssm.store.performer.Store`.
@@ -135,8 +135,8 @@ class MemoryStore:
 
     def _create(self, operation: ops.CreateObject) -> ops.ObjectOutcome:
         object_type, path_name = operation.object_type, operation.path_name
-        problem = rules.creation_problem(object_type, path_name, operation.properties)
-        identifier = None if problem else rules.identifier_in(object_type, operation.properties)
+        problem = rules.find_creation_problem(object_type, path_name, operation.properties)
+        identifier = None if problem else rules.find_identifier(object_type, operation.properties)
         if problem is not None or identifier is None:
             return ops.ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
         table = self._kept.partition_table(operation.partition_id)
@@ -348,7 +348,7 @@ class MemoryStore:
             return Hresult.MQDS_WRONG_OBJ_TYPE
         if change.command == Command.UPDATE:
             return self._apply_update(table, object_type, change)
-        identifier = change.guid_identifier or rules.identifier_in(object_type, change.properties)
+        identifier = change.guid_identifier or rules.find_identifier(object_type, change.properties)
         if identifier is None:
             return Hresult.MQ_ERROR_PROPERTY
         if _number_of(table, identifier) < change.seq_number:
@@ -509,4 +509,6 @@ def _of_site(entry: Numbered) -> bool:
 
 
 def _change(entry: Numbered, purged: SequenceNumber) -> DirectoryChange:
-    return entry.change(purged) if isinstance(entry, StoredObject) else rules.deletion_change(entry, purged)
+    return (
+        entry.change(purged) if isinstance(entry, StoredObject) else rules.make_deletion_change(entry, purged)
+    )

@@ -20,10 +20,10 @@ from mqdssm.model.replication import DeletedObject, DirectoryNeighbor, Directory
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.rules import (
     NAME,
-    bytes_at_most,
+    make_object_change,
+    measure_at_most,
     name_key,
-    object_change,
-    replicated,
+    select_replicated,
 )
 from mqdssm.testing.memory_store.number_index import NumberIndex
 
@@ -68,7 +68,7 @@ class StoredObject:
                 identifier=self.identifier,
                 partition_id=self.partition_id,
                 seq_number=self.seq_number,
-                properties=replicated(self.object_type, self.identifier, self.properties),
+                properties=select_replicated(self.object_type, self.identifier, self.properties),
             )
         return self._read
 
@@ -76,10 +76,10 @@ class StoredObject:
         """Return the object as a change for synchronization, and set `size`."""
         if self._change is None or self._change.purged_seq_number != purged:
             properties = self.read().properties or ()
-            self._change = object_change(
+            self._change = make_object_change(
                 self.partition_id, self.identifier, self.seq_number, purged, properties
             )
-            self.size = bytes_at_most(properties)
+            self.size = measure_at_most(properties)
         return self._change
 
 

@@ -21,13 +21,13 @@ from mqdssm.directory.requests import (
     LdapControl,
     Modification,
     SearchScope,
-    assertion_control,
     encode_add,
     encode_delete,
     encode_extended,
     encode_modify,
     encode_modify_dn,
-    paged_control,
+    make_assertion_control,
+    make_paged_control,
 )
 from support.directory.search_requests import encode_search
 
@@ -159,7 +159,7 @@ class RandomRequests:
         rng = self._rng
         controls = [*self._controls()]
         if rng.random() < 0.3:
-            controls.append(paged_control(rng.choice((1, 2, 100))))
+            controls.append(make_paged_control(rng.choice((1, 2, 100))))
         return encode_search(
             number,
             self._name(),
@@ -177,7 +177,7 @@ class RandomRequests:
         rng = self._rng
         if rng.random() < 0.85:
             return ()
-        return (UNKNOWN,) if rng.random() < 0.1 else (assertion_control(self._filter(1)),)
+        return (UNKNOWN,) if rng.random() < 0.1 else (make_assertion_control(self._filter(1)),)
 
     def _filter(self, depth: int) -> LdapFilter:
         rng = self._rng

@@ -30,7 +30,7 @@ from mqdssm.directory.requests import (
     PAGED_RESULTS_OID,
     LdapControl,
     SearchScope,
-    paged_control,
+    make_paged_control,
 )
 from mqdssm.directory.responses import SEARCH_ENTRY, MessageBounds
 from mqdssm.model.dn import DN
@@ -237,7 +237,9 @@ def passed_on(request: LdapRequest, search: SearchRequest, limits: Limits) -> tu
         if control.oid == PAGED_RESULTS_OID:
             paged = True
             size, cookie = read_paging(control)
-            controls.append(paged_control(min(size, limits.page_entries), cookie, critical=control.critical))
+            controls.append(
+                make_paged_control(min(size, limits.page_entries), cookie, critical=control.critical)
+            )
         elif control.oid == SORT_OID and len(sort_keys(control)) > limits.sort_keys:
             continue  # not critical, or it would have been refused
         else:

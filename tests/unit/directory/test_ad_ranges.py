@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from support.directory.search_requests import encode_search
 
-from mqdssm.directory.entries import Entry, PartialValues, attribute_key
+from mqdssm.directory.entries import Entry, PartialValues, parse_attribute_key
 from mqdssm.directory.ranges import ATTEMPTS, OneServer, RangeReader, Read
 from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import DirectoryNotConnected, GenericDirectoryError, ObjectNotFound
@@ -120,7 +120,7 @@ def test_rows() -> None:
 def test_what_is_asked_for() -> None:
     wanted = encode_search(1, "CN=g", SearchScope.BASE, b"\x87\x02cn", ["member;range=1500-*", "uSNChanged"])
     assert b"member;range=1500-*" in wanted
-    assert attribute_key(b"member;range=0-1499") == ("member", 1500)
+    assert parse_attribute_key(b"member;range=0-1499") == ("member", 1500)
     for wrong in ("member;range=1500", "member;range=-*", "mem ber;range=0-*", "member;range=0-*;x=y"):
         with pytest.raises(ValueError, match="no attribute description"):
             encode_search(1, "CN=g", SearchScope.BASE, b"\x87\x02cn", [wrong])

@@ -28,7 +28,7 @@ from mqdssm.directory.sasl import (
     SEALED_BYTES_MAX,
     SaslLogIn,
     SealedTransport,
-    channel_binding,
+    make_channel_binding,
 )
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 
@@ -394,13 +394,13 @@ def test_channel_binding(algorithm: Any, digest: Any) -> None:
     made = certificate(algorithm)
     expected = hashes.Hash(digest)
     expected.update(made)
-    assert channel_binding(made).application_data == b"tls-server-end-point:" + expected.finalize()
+    assert make_channel_binding(made).application_data == b"tls-server-end-point:" + expected.finalize()
 
 
 def test_channel_binding_of_old_certificates() -> None:
     """[RFC5929] 4.1: SHA-256 takes the place of SHA-1."""
     expected = sha256(SIGNED_WITH_SHA1).digest()
-    found = channel_binding(SIGNED_WITH_SHA1)
+    found = make_channel_binding(SIGNED_WITH_SHA1)
     assert found.application_data == b"tls-server-end-point:" + expected
 
 

@@ -45,7 +45,7 @@ def test_integer_both_ways(value, octets):
 
 @pytest.mark.parametrize(("size", "octets"), LENGTHS)
 def test_length_both_ways(size, octets):
-    assert ber.length_octets(size).hex() == octets
+    assert ber.encode_length(size).hex() == octets
     assert ber.read_length(bytes.fromhex(octets), 0, "n") == (size, len(octets) // 2)
 
 
@@ -138,6 +138,6 @@ def test_optional_elements_and_the_end():
 
 def test_what_is_written_has_a_limit():
     with pytest.raises(ValueError, match="more than an LDAP message may hold"):
-        ber.length_octets(ber.MESSAGE_BYTES_MAX + 1)
+        ber.encode_length(ber.MESSAGE_BYTES_MAX + 1)
     with pytest.raises(ValueError, match="surrogates"):
         ber.octet_string("\ud800")

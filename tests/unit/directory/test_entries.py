@@ -154,10 +154,10 @@ def test_the_memory_for_names_is_bounded(monkeypatch):
     monkeypatch.setattr(entries, "KEYS_MAX", 10)
     monkeypatch.setattr(entries, "_keys", {})
     for number in range(100):
-        assert entries.attribute_key(b"A%d" % number) == (f"a{number}", 0)
+        assert entries.parse_attribute_key(b"A%d" % number) == (f"a{number}", 0)
         assert len(entries._keys) <= 10
     long_name = b"x" * (entries.KEY_BYTES_MAX + 1)
-    assert entries.attribute_key(long_name) == (long_name.decode(), 0)
+    assert entries.parse_attribute_key(long_name) == (long_name.decode(), 0)
     assert long_name not in entries._keys
 
 
@@ -174,8 +174,8 @@ def test_the_memory_for_names_is_bounded(monkeypatch):
     ],
 )
 def test_descriptions_with_options(description, key):
-    assert entries.attribute_key(description) == key
-    assert entries.attribute_key(description) == key  # remembered
+    assert entries.parse_attribute_key(description) == key
+    assert entries.parse_attribute_key(description) == key  # remembered
 
 
 def test_a_range_of_values_is_never_taken_for_all_of_them():

@@ -26,7 +26,7 @@ from mqdssm.directory.requests import (
     encode_extended,
     encode_modify,
     encode_modify_dn,
-    paged_control,
+    make_paged_control,
 )
 
 URL = "ldap://server"
@@ -69,7 +69,9 @@ def test_each_request_is_recognized(number: int, name: str, value: bytes) -> Non
 
 def test_counts_and_names_are_those_of_the_operations(debug: pytest.LogCaptureFixture) -> None:
     observer, outstanding = OperationObserver(), Outstanding()
-    paged = encode_search(1, "DC=a", SearchScope.SUBTREE, encode(TRUE), (), controls=(paged_control(10),))
+    paged = encode_search(
+        1, "DC=a", SearchScope.SUBTREE, encode(TRUE), (), controls=(make_paged_control(10),)
+    )
     observer.sent(outstanding, paged, 0.0)
     observer.sent(outstanding, encode_delete(2, "CN=\x1b[2J\n"), 0.0)
     observer.sent(outstanding, encode_extended(3, "1.2.3"), 0.0)

@@ -143,20 +143,20 @@ def test_an_empty_control_value_is_not_an_absent_one():
 
 
 def test_paged_control():
-    assert lib.paged_control(1000, b"\x01\x02") == LdapControl(
+    assert lib.make_paged_control(1000, b"\x01\x02") == LdapControl(
         "1.2.840.113556.1.4.319", critical=True, value=bytes.fromhex("3008020203e804020102")
     )
 
 
 def test_assertion_control():
     condition = Equal("mSMQOwnerID", b"\0\1")
-    assert lib.assertion_control(condition) == LdapControl(
+    assert lib.make_assertion_control(condition) == LdapControl(
         "1.3.6.1.1.12", critical=True, value=encode(condition)
     )
 
 
 def test_deref_control():
-    control = lib.deref_control({"member": ["cn", "sn"], "x": []})
+    control = lib.make_deref_control({"member": ["cn", "sn"], "x": []})
     assert control.oid == "1.3.6.1.4.1.4203.666.5.16"
     assert not control.critical
     assert control.value == bytes.fromhex(
@@ -176,8 +176,8 @@ def test_names_that_are_no_attribute_are_refused_before_anything_is_sent(name):
         lambda: encode_search(1, "", SearchScope.BASE, EVERYTHING, [name]),
         lambda: lib.encode_add(1, DN, {name: [b"a"]}),
         lambda: lib.encode_modify(1, DN, [Modification(ChangeType.REPLACE, name, [b"a"])]),
-        lambda: lib.deref_control({name: ["cn"]}),
-        lambda: lib.deref_control({"cn": [name]}),
+        lambda: lib.make_deref_control({name: ["cn"]}),
+        lambda: lib.make_deref_control({"cn": [name]}),
     ]
     for work in works:
         with pytest.raises(ValueError, match="attribute description"):
@@ -202,7 +202,7 @@ def test_what_cannot_be_sent_is_refused():
         f"time limit {2**31}": lambda: encode_search(
             1, "", SearchScope.BASE, EVERYTHING, [], time_limit=2**31
         ),
-        "page size -5": lambda: lib.paged_control(-5),
+        "page size -5": lambda: lib.make_paged_control(-5),
         "no object identifier": lambda: lib.encode_extended(1, "1.2.x"),
         "'' is no object identifier": lambda: lib.encode_delete(1, DN, [LdapControl("")]),
         "65537 octets": lambda: lib.encode_delete(1, "a" * 65537),

@@ -6,7 +6,7 @@ import pytest
 
 from mqdssm.directory import responses
 from mqdssm.directory.ber import MESSAGE_BYTES_MAX, tlv
-from mqdssm.directory.requests import LdapControl, encode_delete, paged_control
+from mqdssm.directory.requests import LdapControl, encode_delete, make_paged_control
 from mqdssm.directory.responses import (
     Dereferenced,
     LdapResult,
@@ -15,7 +15,7 @@ from mqdssm.directory.responses import (
     decode_controls,
     decode_deref,
     decode_result,
-    paged_cookie,
+    parse_paged_cookie,
     split_messages,
 )
 from mqdssm.errors import DecodeError
@@ -241,9 +241,9 @@ def test_no_more_referrals_than_anyone_sends():
 
 
 def test_the_cookie_of_a_page():
-    assert paged_cookie(LdapResult(0)) is None
+    assert parse_paged_cookie(LdapResult(0)) is None
     for cookie in (b"", b"\0\1\2\3\4\5\6\7", b"x" * 200):
-        assert paged_cookie(LdapResult(0, controls=(paged_control(0, cookie),))) == cookie
+        assert parse_paged_cookie(LdapResult(0, controls=(make_paged_control(0, cookie),))) == cookie
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_the_cookie_of_a_page():
 )
 def test_a_broken_page_control(value):
     with pytest.raises(DecodeError, match="RFC2696"):
-        paged_cookie(LdapResult(0, controls=(LdapControl("1.2.840.113556.1.4.319", value=value),)))
+        parse_paged_cookie(LdapResult(0, controls=(LdapControl("1.2.840.113556.1.4.319", value=value),)))
 
 
 def reference(attribute, dn, *attributes):

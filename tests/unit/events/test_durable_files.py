@@ -10,7 +10,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.events import durable_files
-from mqdssm.events.durable_files import locked, replace_file, sync_folder, write_atomically
+from mqdssm.events.durable_files import lock_file, replace_file, sync_folder, write_atomically
 
 
 @pytest.fixture
@@ -103,6 +103,9 @@ def test_a_folder_that_is_not_there_is_an_error_but_on_windows(
 @pytest.mark.skipif(sys.platform == "win32", reason="needs O_NOFOLLOW")
 def test_a_lock_is_no_link_that_another_user_made(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"), locked(tmp_path / "lock", wait_s=0, message="held"):
+    with (
+        pytest.raises(OSError, match="symbolic links"),
+        lock_file(tmp_path / "lock", wait_s=0, message="held"),
+    ):
         pass
     assert not (tmp_path / "elsewhere").exists()

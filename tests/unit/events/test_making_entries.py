@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
-from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, derived_guid, dns_in, link_cn
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, derive_guid, link_cn, make_dns_lookup
 from mqdssm.events.object_names import parse_stored_path
 from mqdssm.events.settings import is_server
 from mqdssm.model.dn import DN
@@ -27,7 +27,7 @@ KNOWN = {
 
 def maker(profile: str = "openldap", **options) -> EntryBuilder:
     return EntryBuilder(
-        EntryTarget.named(profile, ROOT, keeps_guids=profile == "openldap"), dns_in(KNOWN), **options
+        EntryTarget.named(profile, ROOT, keeps_guids=profile == "openldap"), make_dns_lookup(KNOWN), **options
     )
 
 
@@ -98,7 +98,7 @@ def test_a_queue_manager_and_what_belongs_to_it():
     settings = maker().settings(made, "Here", manager.identifier)
     assert settings.dn == places.settings_dn(ROOT, "Here", "WEB01")
     assert settings.values == {
-        "objectGUID": (derived_guid(settings.dn).bytes_le,),
+        "objectGUID": (derive_guid(settings.dn).bytes_le,),
         "mSMQQMID": (manager.identifier.bytes_le,),
         "mSMQServices": (b"1",),
         "mSMQRoutingService": (b"TRUE",),

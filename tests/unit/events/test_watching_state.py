@@ -399,7 +399,7 @@ def test_a_folder_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch
     def locked(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mqdssm.events.watching.state_file.locked", locked)
+    monkeypatch.setattr("mqdssm.events.watching.state_file.lock_file", locked)
     with pytest.raises(ConfigError, match=r"state: the state, .*Permission denied.*name a file where"):
         loaded(tmp_path / "state")
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.durable_files import locked
+from mqdssm.events.durable_files import lock_file
 from mqdssm.pipeline.export.file_writer import RowBatch, without
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
 from mqdssm.pipeline.export.reconcile import _merge_changes, differences
@@ -135,10 +135,10 @@ def test_a_type_that_tells_no_names() -> None:
 def test_a_lock_is_held_by_one(tmp_path) -> None:
     path = tmp_path / "lock"
     with (
-        locked(path, wait_s=0, message=""),
+        lock_file(path, wait_s=0, message=""),
         pytest.raises(ConfigError, match="taken"),
-        locked(path, wait_s=0.2, message="taken"),
+        lock_file(path, wait_s=0.2, message="taken"),
     ):
         pass
-    with locked(path, wait_s=0, message=""):
+    with lock_file(path, wait_s=0, message=""):
         pass
