@@ -150,7 +150,7 @@ class _Conversation:
         return packet
 
 
-def sort_results(
+def results(
     sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
 ) -> list[LdapResult]:
     """Return the results in the order of the requests."""
