@@ -184,7 +184,7 @@ def difference_json(difference: "ObjectDifference") -> dict[str, Any]:
 def _summarize_result(result: "Comparison") -> dict[str, Any]:
     from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 
-    counts = result.differences.counted()
+    counts = result.differences.count_kinds()
     objects = result.objects
     return {
         "what": "summary",

@@ -136,7 +136,7 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
 
 
 def _list_sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
-    for site in inventory.sites():
+    for site in inventory.list_sites():
         yield (
             str(site["Name"] or site["Identifier"]),
             str(site["Machines"]),
@@ -146,9 +146,9 @@ def _list_sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
 
 
 def _list_accounts(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
-    for person in inventory.people():
+    for person in inventory.list_people():
         counts = (str(person[name]) for name in ("OwnsQueues", "OwnsMachines", "Send", "Receive"))
-        yield (inventory.person(person["Sid"]), *counts)
+        yield (inventory.name_person(person["Sid"]), *counts)
 
 
 def _list_problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
@@ -157,7 +157,7 @@ def _list_problems(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
 
 
 def _list_machine_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
-    for record in () if inventory.states is None else inventory.states.machines():
+    for record in () if inventory.states is None else inventory.states.list_machines():
         yield tuple(_format_cell(record[name]) for name in STATE_OF_MACHINE)
 
 
@@ -165,7 +165,9 @@ def _list_queue_states(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
     """Yield the queues with messages, those with most messages first."""
     if inventory.states is None:
         return
-    busy = (record for record in inventory.states.queues() if record["Messages"] or record["JournalMessages"])
+    busy = (
+        record for record in inventory.states.list_queues() if record["Messages"] or record["JournalMessages"]
+    )
     first = heapq.nsmallest(
         SAMPLE_MAX + 1,
         busy,

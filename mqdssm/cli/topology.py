@@ -58,7 +58,7 @@ def topology(
     output = run.output
     code = ExitCode.FINDINGS if result.private.problems else ExitCode.FINE
     if output.is_json:
-        output.document(result.document())
+        output.document(result.to_document())
         return code
     if result.gaps:
         output.rows(COLUMNS, ((gap.feature.value, str(gap.queues), gap.instead) for gap in result.gaps))

@@ -163,7 +163,7 @@ def _make_worker(
     """Return the function that a task runs."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from FieldByField(compared, *grounds).differences(batches)
+        yield from FieldByField(compared, *grounds).find_differences(batches)
 
     return work
 

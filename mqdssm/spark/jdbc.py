@@ -89,7 +89,7 @@ class _Reader:
             **({} if jdbc.user is None else {"user": jdbc.user}),
             **jdbc.properties,
         }
-        password = jdbc.password()
+        password = jdbc.read_password()
         if password is not None:
             self._options["password"] = password
 
@@ -186,7 +186,7 @@ class _Reader:
         return shorten_url(self._url)
 
     def _make_partition_options(self, table: MqisTable) -> dict[str, str]:
-        mapped = self._mapping.table(table)
+        mapped = self._mapping.look_up_table(table)
         if mapped.partition_column is None or mapped.bounds is None:
             return {}
         return {

@@ -21,16 +21,16 @@ def below(names: list[tuple[str, str]], parent: DN) -> DN:
 @given(NAMES)
 def test_what_is_below_moves_and_comes_back(names: list[tuple[str, str]]) -> None:
     old, new = below(names, OLD), below(names, NEW)
-    assert MOVE.moved(old) == new
+    assert MOVE.move_dn(old) == new
     back = Move(guid=MOVE.guid, old=NEW, new=OLD, old_computer=None, new_computer=None)
-    assert back.moved(MOVE.moved(old)) == old
+    assert back.move_dn(MOVE.move_dn(old)) == old
     (value,) = move_values([MOVE], [str(old).encode()])
     assert DN.parse(value.decode()) == new
 
 
 @given(NAMES.map(lambda names: below(names, DN.of(("CN", "xmsmq"), ("CN", "old"), ("DC", "example")))))
 def test_all_else_stays(dn: DN) -> None:
-    assert MOVE.moved(dn) == dn
+    assert MOVE.move_dn(dn) == dn
     for value in (str(dn).encode(), str(OLD.parent).encode()):
         assert move_values([MOVE], [value]) == (value,)
 
@@ -43,4 +43,4 @@ def test_values_that_are_no_names_stay(value: bytes) -> None:
 def test_an_operation_holds_its_move() -> None:
     for computers in ((None, None), (UUID(int=2), UUID(int=3))):
         move = Move(guid=UUID(int=1), old=OLD, new=NEW, old_computer=computers[0], new_computer=computers[1])
-        assert Move.of(move.operation("queue-manager", "Machine", 1)) == move
+        assert Move.of(move.make_operation("queue-manager", "Machine", 1)) == move

@@ -77,11 +77,11 @@ def test_a_plan_without_a_server(server, tmp_path, processes) -> None:
 def test_a_database_needs_spark(monkeypatch, tmp_path) -> None:
     source = MigrationSource.of(PlanRequest(source="jdbc:postgresql://127.0.0.1/mqis"))
     with pytest.raises(ConfigError, match="a database is read by Spark: leave '--engine local' out"):
-        source.engine("local", applying.HERE, None)
+        source.choose_engine("local", applying.HERE, None)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(ConfigError, match="needs Java 17"):
-        source.engine("auto", applying.HERE, None)
+        source.choose_engine("auto", applying.HERE, None)
 
 
 def test_the_commands_without_java_and_pyspark(server, tmp_path) -> None:

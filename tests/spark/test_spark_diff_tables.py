@@ -69,10 +69,10 @@ def moved(source: Path, target: Path, sids: SidMap) -> None:
         for row in rows:
             for name, value in row.items():
                 if value is not None and name.endswith("_SECURITY"):
-                    row[name] = b64encode(rewriter.descriptor(b64decode(value), name)).decode()
+                    row[name] = b64encode(rewriter.rewrite_descriptor(b64decode(value), name)).decode()
                 elif value is not None and name == "PROPID_U_SID":
                     sid = Sid.from_bytes(b64decode(value))
-                    row[name] = b64encode(bytes(Sid.parse(rewriter.sid(str(sid), name)))).decode()
+                    row[name] = b64encode(bytes(Sid.parse(rewriter.rewrite_sid(str(sid), name)))).decode()
         (target / file.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

@@ -363,7 +363,7 @@ def test_no_text_of_a_rule_becomes_a_setting_or_a_variable(spark, tmp_path) -> N
         first = told(found)[0]
     assert (first.rule, first.attribute, first.section) == (f"own-{named}", f"a{named}", f"{named}, 1")
     text = f"DC=${named},DC=it's \\"
-    assert spark.sql(f"select {SPARK.literal(text)} as v").first()["v"] == text
+    assert spark.sql(f"select {SPARK.quote_literal(text)} as v").first()["v"] == text
 
 
 @pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.soak)])

@@ -50,7 +50,7 @@ class Leftover:
         self._made_dns: set[DN] = set()
         self._gone: set[DN] = set()
 
-    def missing_above(self, settings: DN) -> Iterator[DN]:
+    def find_missing_above(self, settings: DN) -> Iterator[DN]:
         """Yield the missing containers above a settings object, the highest first."""
         above = [settings.parent, settings.parent.parent][:CONTAINERS_ABOVE]
         for dn in reversed(above):
@@ -71,7 +71,7 @@ class Leftover:
                 self._gone.add(name)
                 yield name
 
-    def emptied(self, dn: DN, type_name: str) -> Iterator[DN]:
+    def find_emptied(self, dn: DN, type_name: str) -> Iterator[DN]:
         """Yield the server object that is empty without its settings object, if any.
 
         The settings object was deleted.
@@ -125,8 +125,8 @@ def format_changes(comparison: "Comparison") -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         live = None
         if comparison.b.is_directory:
-            live = stack.enter_context(comparison.b.given.connected())
-        yield from _Changes(comparison, Leftover(live)).records()
+            live = stack.enter_context(comparison.b.given.connect())
+        yield from _Changes(comparison, Leftover(live)).format_records()
 
 
 class _Changes:
@@ -138,7 +138,7 @@ class _Changes:
         self._moves: list[tuple[DN, DN]] = []
         self._later: list[tuple[DN, Mapping[str, Sequence[bytes]]]] = []
 
-    def records(self) -> Iterator[str]:
+    def format_records(self) -> Iterator[str]:
         """Yield all records, in the order in which they have to be applied."""
         a, b = self._comparison.a, self._comparison.b
         yield _format_comment(
@@ -176,7 +176,7 @@ class _Changes:
         dn_hashes = set()
         for difference in self._of_kind(ObjectDifferenceKind.MISSING):
             with contextlib.suppress(MqdssmError, ValueError):
-                dn_hashes.add(hash(self._to.entry(difference.type, self._to.row(difference)).dn))
+                dn_hashes.add(hash(self._to.make_entry(difference.type, self._to.convert_row(difference)).dn))
         if not dn_hashes:
             return
         for difference in self._of_kind(ObjectDifferenceKind.EXTRA):
@@ -191,15 +191,15 @@ class _Changes:
     # -- records of one difference
 
     def _format_addition(self, difference: "ObjectDifference") -> Iterator[str]:
-        row = self._to.row(difference)
-        new_entry = self._to.entry(difference.type, row)
+        row = self._to.convert_row(difference)
+        new_entry = self._to.make_entry(difference.type, row)
         if difference.type == "settings":
-            for above in self._leftover.missing_above(new_entry.dn):
-                yield _add(self._to.container(above))
+            for above in self._leftover.find_missing_above(new_entry.dn):
+                yield _add(self._to.make_container(above))
         yield from self._describe_left_out(difference.type, new_entry, new_entry.missing)
         later = new_entry.postpone(POSTPONED)
         if later:
-            self._later.append((new_entry.dn, self._to.references(later)))
+            self._later.append((new_entry.dn, self._to.convert_references(later)))
         occupant = self._occupants.get(new_entry.dn)
         if occupant is not None and occupant.type == difference.type:
             attributes = self._to.attributes_of(difference.type)
@@ -207,13 +207,13 @@ class _Changes:
             yield replacement(str(new_entry.dn), list(values.items())).decode("ascii")
         else:
             yield _add(new_entry)
-        keys = self._to.computer_keys(difference.type, row)
+        keys = self._to.list_computer_keys(difference.type, row)
         if keys:
             yield replacement(str(new_entry.dn.parent), list(keys.items())).decode("ascii")
 
     def _format_change(self, difference: "ObjectDifference") -> Iterator[str]:
-        row = self._to.row(difference)
-        new_entry = self._to.entry(difference.type, row)
+        row = self._to.convert_row(difference)
+        new_entry = self._to.make_entry(difference.type, row)
         dn = self._move_dn(self._to.dn_of(difference) or new_entry.dn)
         if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
             yield modrdn(dn, new_entry.dn).decode("ascii")
@@ -229,7 +229,7 @@ class _Changes:
                 continue
             of_table = FRAME_TYPES[difference.type].rows[name]
             if of_table.holder is Holder.COMPUTER:
-                keys = self._to.computer_keys(difference.type, row)
+                keys = self._to.list_computer_keys(difference.type, row)
                 on_computer |= {attribute: keys.get(attribute, ()) for attribute in of_table.written}
             elif name != "FullPath":
                 target_row = difference.b or {}
@@ -252,7 +252,7 @@ class _Changes:
 
         References to objects that B does not have are left out.
         """
-        for name, guids in self._to.unknown(new_entry).items():
+        for name, guids in self._to.list_unknown(new_entry).items():
             if name in names:
                 unknown = ", ".join(map(str, guids))
                 yield _format_comment(
@@ -271,7 +271,7 @@ class _Changes:
         for below in self._leftover.find_below(now, difference.type):
             yield _delete(below)
         yield _delete(now)
-        for empty in self._leftover.emptied(now, difference.type):
+        for empty in self._leftover.find_emptied(now, difference.type):
             yield _delete(empty)
 
     def _move_dn(self, dn: DN) -> DN:

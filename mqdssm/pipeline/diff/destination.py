@@ -85,7 +85,7 @@ class Destination:
 
     def _expect_one(self, difference: "ObjectDifference") -> None:
         try:
-            new_entry = self.entry(difference.type, self.row(difference))
+            new_entry = self.make_entry(difference.type, self.convert_row(difference))
         except (MqdssmError, ValueError):
             return  # reported when the object is added
         guid = (difference.b or difference.a or {}).get(KEY)
@@ -96,7 +96,7 @@ class Destination:
 
     # -- objects of A
 
-    def row(self, difference: "ObjectDifference") -> dict[str, Any]:
+    def convert_row(self, difference: "ObjectDifference") -> dict[str, Any]:
         """Return an object of A, with its references converted to the GUIDs of B."""
         frame = FRAME_TYPES[difference.type]
         row: dict[str, Any] = rows_of([difference.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
@@ -114,7 +114,7 @@ class Destination:
         common = self._common.get(guid, guid)
         return self._real.get(common, common)
 
-    def entry(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+    def make_entry(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
         """Return the entry of an object in B.
 
         Raises:
@@ -165,7 +165,7 @@ class Destination:
             raise ObjectNotFound(f"there is no computer {name}: add it first")
         return dn
 
-    def container(self, dn: DN) -> MadeEntry:
+    def make_container(self, dn: DN) -> MadeEntry:
         """Return the entry of a server object, or of a site's container of them.
 
         See decision M6.
@@ -174,7 +174,7 @@ class Destination:
             return self._maker.server(dn.parent.parent.name, dn.name)
         return self._maker.servers(dn.parent.name)
 
-    def computer_keys(self, type_name: str, row: Mapping[str, Any]) -> "Values":
+    def list_computer_keys(self, type_name: str, row: Mapping[str, Any]) -> "Values":
         """Return the attributes of a queue manager that its computer holds.
 
         The result is empty for other types.
@@ -184,11 +184,11 @@ class Destination:
         obj = element_of(FRAME_TYPES[type_name], row)
         return self._maker.computer_keys(obj) if isinstance(obj, QueueManager) else {}
 
-    def references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
+    def convert_references(self, later: Mapping[str, Sequence[UUID]]) -> "Values":
         """Return postponed references as LDAP values."""
         return {name: tuple(self._dns[guid].encode() for guid in guids) for name, guids in later.items()}
 
-    def unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def list_unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
         """Return the references that an entry is written without.
 
         The references are DNs of objects that B does not have.

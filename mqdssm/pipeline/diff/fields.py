@@ -180,7 +180,7 @@ class FieldByField:
         self._mqis = (a.is_mqis, b.is_mqis)
         self._rules = [(field, choose_sameness(field, a, b)) for field in compared.fields]
 
-    def differences(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def find_differences(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the differences of rows that come sorted by `KEY` and `SIDE`."""
         for rows in _split_at_groups(batches):
             batch = self._of_groups(rows)
@@ -413,14 +413,14 @@ class Differences:
         """Number of differences."""
         return sum(pq.read_metadata(path).num_rows for path in self.paths)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def read_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all differences in order, as Arrow batches."""
         for path in self.paths:
             with pq.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=BATCH_ROWS)
 
     def __iter__(self) -> Iterator[ObjectDifference]:
-        for batch in self.batches():
+        for batch in self.read_batches():
             yield from map(ObjectDifference.of, batch.to_pylist())
 
     def of(self, type_name: str, kind: ObjectDifferenceKind) -> Iterator[ObjectDifference]:
@@ -434,7 +434,7 @@ class Differences:
             for batch in table.to_batches(max_chunksize=BATCH_ROWS):
                 yield from map(ObjectDifference.of, batch.to_pylist())
 
-    def counted(self) -> Counter[tuple[str, ObjectDifferenceKind]]:
+    def count_kinds(self) -> Counter[tuple[str, ObjectDifferenceKind]]:
         """Return the number of differences of each type and kind."""
         counts: Counter[tuple[str, ObjectDifferenceKind]] = Counter()
         for path in self.paths:

@@ -194,7 +194,7 @@ def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
     path = folder / "unsorted.parquet"
     count = 0
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for batch in FieldByField(task.compared, *task.grounds).differences(batches):
+        for batch in FieldByField(task.compared, *task.grounds).find_differences(batches):
             writer.write_batch(batch)
             count += batch.num_rows
     return _sort_file(database, path, folder) if count else None
@@ -247,7 +247,7 @@ def _build_rows_query(task: JoinTask) -> str:
     parts = []
     for place, side in enumerate(task.sides):
         cells = [
-            DUCKDB.column(name) if name in side.columns else f"null as {DUCKDB.column(name)}"
+            DUCKDB.quote_column(name) if name in side.columns else f"null as {DUCKDB.quote_column(name)}"
             for name in task.schema.names
         ]
         picked = ", ".join([KEY, f"{place} as {SIDE}", *cells])

@@ -90,9 +90,9 @@ def _recheck_once(
             looks = [_Look(comparable, pair, place, directory) for place, directory in enumerate(directories)]
             judge = FieldByField(comparable, *pair.grounds)
             for some in split_into_batches(of_type, TOGETHER):
-                rows = pa.concat_tables([look.rows(some) for look in looks])
+                rows = pa.concat_tables([look.read_rows(some) for look in looks])
                 rows = rows.sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
-                for batch in judge.differences(rows.to_batches()):
+                for batch in judge.find_differences(rows.to_batches()):
                     writer.write_batch(batch)
     return file
 
@@ -100,7 +100,7 @@ def _recheck_once(
 def _connect_side(stack: contextlib.ExitStack, side: Side) -> "Directory | None":
     if not side.is_directory:
         return None
-    return stack.enter_context(side.given.connected())
+    return stack.enter_context(side.given.connect())
 
 
 class _Look:
@@ -116,7 +116,7 @@ class _Look:
         self._common = {other: own_guid for own_guid, other in dict(pair.grounds[place].names).items()}
         self._schema = arrow_schema(select_shown_columns(compared, pair.sides))
 
-    def rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
+    def read_rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
         """Return the objects of this side in some differences, with their keys."""
         keyed_rows = [(difference.key, (difference.a, difference.b)[self._place]) for difference in some]
         guid_keys = (

@@ -295,7 +295,7 @@ def _choose_reading(
                 f"{request.sid_map} names accounts ({min(sids.names.values())}): only a directory tells "
                 "which SIDs they have, and none of the sides is one"
             )
-        with directory.connected() as connected:
+        with directory.connect() as connected:
             sids = resolve_sids(connected.session, sids)
     return SourceReading(engine, request.mapping, sids)
 

@@ -104,8 +104,8 @@ def _rewrite_value(rewriter: SidRewriter, name: str, value: str | bytes | None) 
         return None
     try:
         if isinstance(value, str):
-            return rewriter.sid(value, name)
-        return rewriter.descriptor(bytes(value), name)
+            return rewriter.rewrite_sid(value, name)
+        return rewriter.rewrite_descriptor(bytes(value), name)
     except ValueError:
         return value  # no SID or no descriptor: compared unchanged
 
@@ -147,7 +147,7 @@ class GivenSide:
         return bool(self.database) or (self.folder is not None and not is_export(self.folder))
 
     @contextlib.contextmanager
-    def connected(self) -> "Iterator[Directory]":
+    def connect(self) -> "Iterator[Directory]":
         """Connect to the directory, read-only.
 
         Raises:

@@ -40,11 +40,11 @@ class SqlDialect:
     text: str
     escapes: bool
 
-    def column(self, name: str) -> str:
+    def quote_column(self, name: str) -> str:
         """Return the quoted name of a column."""
         return f"{self.quote}{name}{self.quote}"
 
-    def literal(self, value: Any) -> str:
+    def quote_literal(self, value: Any) -> str:
         """Return a literal for a value of a column."""
         if isinstance(value, bool):
             return str(value).lower()
@@ -71,7 +71,7 @@ def build_own_key(compared: ComparableType, column_names: Collection[str], diale
         dialect: of the query.
     """
     before = [ORIGINAL_IDENTIFIER.name] if compared.identity == IDENTIFIER else [compared.identity]
-    terms = [dialect.column(name) for name in (*before, IDENTIFIER) if name in column_names]
+    terms = [dialect.quote_column(name) for name in (*before, IDENTIFIER) if name in column_names]
     return f"coalesce({', '.join(terms)})" if terms else f"cast(null as {dialect.text})"
 
 
@@ -100,15 +100,15 @@ def build_key(
         has_map: True if a GUID map was joined.
     """
     if compared.type in SINGLE:
-        return dialect.literal(compared.type)
-    terms = [dialect.column(NEW)] if has_map and is_mapped(compared) else []
+        return dialect.quote_literal(compared.type)
+    terms = [dialect.quote_column(NEW)] if has_map and is_mapped(compared) else []
     terms.append(build_own_key(compared, column_names, dialect))
     for name in NAMES:
         if name in column_names:
-            column = dialect.column(name)
+            column = dialect.quote_column(name)
             expression = strip_root(column, root, dialect) if name == "FullPath" else column
             terms.append(
-                f"{dialect.literal(_NAMED)} || lower({expression})"
+                f"{dialect.quote_literal(_NAMED)} || lower({expression})"
             )  # NULL for NULL, in both dialects
     return f"coalesce({', '.join(terms)}, '')"
 
@@ -122,7 +122,7 @@ def strip_root(dn: str, root: str | None, dialect: SqlDialect) -> str:
     """Return the expression for a DN without the root of its tree."""
     if root is None:
         return dn
-    ending, size = dialect.literal(f",{root}"), len(root) + 1
+    ending, size = dialect.quote_literal(f",{root}"), len(root) + 1
     return (
         f"case when lower(right({dn}, {size})) = lower({ending}) "
         f"then left({dn}, length({dn}) - {size}) else {dn} end"
@@ -143,9 +143,11 @@ def build_canonical(
         dialect: of the query.
         respelt: True if some objects have different GUIDs on the two sides.
     """
-    column = dialect.column(field.name)
+    column = dialect.quote_column(field.name)
     if field.refers and respelt:
-        return dialect.literal(letter)  # always different, so that the objects are compared column by column
+        return dialect.quote_literal(
+            letter
+        )  # always different, so that the objects are compared column by column
     if field.column.many:
         items = dialect.each.format(items=column, each=lower_text("x")) if field.ignores_case else column
         return f"array_sort(array_distinct(coalesce({items}, {dialect.none})))"
@@ -155,4 +157,4 @@ def build_canonical(
         return lower_text(column) if field.ignores_case else column
     default = field.default.lower() if field.ignores_case else field.default
     plain = lower_text(column) if field.ignores_case else column
-    return f"coalesce({plain}, {dialect.literal(default)})"
+    return f"coalesce({plain}, {dialect.quote_literal(default)})"

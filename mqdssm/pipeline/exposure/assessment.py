@@ -146,11 +146,11 @@ class Exposure:
         self.stale_days = stale_days
         self._facts = facts
         tallies: dict[Any, _Tally] = {}
-        for row, place in inventory.placed_rows("queue", QUEUE_COLUMNS):
+        for row, place in inventory.read_placed_rows("queue", QUEUE_COLUMNS):
             key = place if place is not None else (row.get("Pathname") or "").partition("\\")[0].casefold()
             tallies.setdefault(key, _Tally()).add(row)
-        dns_name = inventory.dns_name_finder()
-        names_of_services = inventory.service_names()
+        dns_name = inventory.build_dns_name_finder()
+        names_of_services = inventory.read_service_names()
         self._machines = sorted(
             (
                 self._assess_machine(
@@ -159,7 +159,7 @@ class Exposure:
                     dns_name,
                     names_of_services,
                 )
-                for row, place in inventory.placed_rows("queue-manager", MACHINE_COLUMNS)
+                for row, place in inventory.read_placed_rows("queue-manager", MACHINE_COLUMNS)
             ),
             key=lambda record: (-record["Score"], str(record["ComputerName"]).casefold()),
         )
@@ -173,7 +173,7 @@ class Exposure:
 
     def queues(self) -> Iterator[Record]:
         """Yield the queues with findings, in the order of the source."""
-        for row, _ in self.inventory.placed_rows("queue", QUEUE_COLUMNS):
+        for row, _ in self.inventory.read_placed_rows("queue", QUEUE_COLUMNS):
             broken_rules = queue_rules(row)
             if not broken_rules:
                 continue

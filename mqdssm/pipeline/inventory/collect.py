@@ -152,11 +152,13 @@ class Inventory:
         self.systems: Mapping[str, int] = self._survey.systems
         self.roles: Mapping[str, int] = self._survey.roles
         self.rights_problems: Mapping[str, int] = self._survey.rights_problems
-        self.states = MachineStates(added, self.placed_rows, self.dns_name_finder()) if added else None
+        self.states = (
+            MachineStates(added, self.read_placed_rows, self.build_dns_name_finder()) if added else None
+        )
 
     # -- the lists
 
-    def sites(self) -> Iterator[Record]:
+    def list_sites(self) -> Iterator[Record]:
         """Yield the sites, by name, with the numbers of their machines and queues."""
         survey = self._survey
         for guid, row in sorted(self._sites.items(), key=lambda item: str(item[1].get("Name")).casefold()):
@@ -172,7 +174,7 @@ class Inventory:
                 },
             }
 
-    def machines(self) -> Iterator[Record]:
+    def list_machines(self) -> Iterator[Record]:
         """Yield the queue managers, in the order of the source."""
         columns = (*MACHINE_COLUMNS, *ROLES, "SiteIdentifierList", "Security")
         key = self._choose_key("queue-manager")
@@ -190,7 +192,7 @@ class Inventory:
                     "FullPath": row.get("FullPath"),
                 }
 
-    def queues(self) -> Iterator[Record]:
+    def list_queues(self) -> Iterator[Record]:
         """Yield the queues, in the order of the source."""
         for batch, _ in self._read_batches("queue", (*QUEUE_COLUMNS, "Security"), None):
             for row in batch.to_pylist():
@@ -201,7 +203,7 @@ class Inventory:
                     "FullPath": row.get("FullPath"),
                 }
 
-    def people(self) -> Iterator[Record]:
+    def list_people(self) -> Iterator[Record]:
         """Yield the accounts with rights, owners among them.
 
         Accounts with the highest count come first.
@@ -293,7 +295,7 @@ class Inventory:
 
     # -- rows for other reports
 
-    def placed_rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Record, Any]]:
+    def read_placed_rows(self, name: str, columns: Sequence[str]) -> Iterator[tuple[Record, Any]]:
         """Yield rows of a type, and the key of the machine of each.
 
         The key is None if the source has no such columns.
@@ -303,7 +305,7 @@ class Inventory:
             places = keys if key is None or name != "queue" else keys.to_pylist()
             yield from zip(batch.to_pylist(), places, strict=True)
 
-    def dns_name_finder(self) -> Callable[[str], str]:
+    def build_dns_name_finder(self) -> Callable[[str], str]:
         """Return a function from the DN of a queue manager to its DNS name."""
         names = {
             normalize(row["FullPath"]): row["DnsHostName"]
@@ -318,12 +320,12 @@ class Inventory:
 
     def computers_of_machines(self) -> frozenset[str]:
         """Return the normalized DNs of the computers of queue managers."""
-        rows = self.placed_rows("queue-manager", ("FullPath",))
+        rows = self.read_placed_rows("queue-manager", ("FullPath",))
         return frozenset(
             DN.parse(row["FullPath"]).parent.normalized for row, _ in rows if row.get("FullPath")
         )
 
-    def service_names(self) -> Mapping[str, tuple[str, ...]]:
+    def read_service_names(self) -> Mapping[str, tuple[str, ...]]:
         """Return the service principal names of computers, by normalized DN."""
         return {
             normalize(row["FullPath"]): tuple(row["ServicePrincipalNames"])
@@ -337,12 +339,15 @@ class Inventory:
 
     def _describe_rights(self, name: str, rights: DescriptorRights) -> Record:
         return {
-            "Owner": self.person(rights.owner) if rights.owner else None,
-            **{right: [self.person(sid) for sid in rights.who[right]] for right in list_asked_rights(name)},
+            "Owner": self.name_person(rights.owner) if rights.owner else None,
+            **{
+                right: [self.name_person(sid) for sid in rights.who[right]]
+                for right in list_asked_rights(name)
+            },
             "RightsProblem": rights.problem or None,
         }
 
-    def person(self, sid: str) -> str:
+    def name_person(self, sid: str) -> str:
         """Return a SID with its name, if that is known."""
         name = self._names.get(sid)
         return f"{name} ({sid})" if name else sid

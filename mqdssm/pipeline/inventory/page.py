@@ -42,8 +42,8 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
     check_page(path)
     rules = {rule.id: rule for rule in reversed(list_problem_rules())}  # the first part of each rule
     counts = Counter(problem.rule for problem in inventory.problems)
-    sites = list(inventory.sites())
-    people = list(itertools.islice(inventory.people(), PEOPLE_MAX + 1))
+    sites = list(inventory.list_sites())
+    people = list(itertools.islice(inventory.list_people(), PEOPLE_MAX + 1))
     write_page(
         path,
         "inventory.html",
@@ -68,8 +68,8 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
         people=people[:PEOPLE_MAX],
         people_more=len(people) > PEOPLE_MAX,
         people_counts=PEOPLE_COUNTS[:7],
-        machines=heapq.nsmallest(MACHINES_MAX, inventory.machines(), key=_rank_machine),
-        queues=heapq.nsmallest(QUEUES_MAX, inventory.queues(), key=_rank_queue),
+        machines=heapq.nsmallest(MACHINES_MAX, inventory.list_machines(), key=_rank_machine),
+        queues=heapq.nsmallest(QUEUES_MAX, inventory.list_queues(), key=_rank_queue),
         states=_select_states(inventory),
         named=format_accounts,
     )
@@ -108,8 +108,8 @@ def _select_states(inventory: Inventory) -> _StateLists | None:
     states = inventory.states
     if states is None:
         return None
-    machines = list(states.machines())
-    counted = _Counted(states.queues())
+    machines = list(states.list_machines())
+    counted = _Counted(states.list_queues())
     queues = heapq.nsmallest(STATES_MAX, counted, key=_rank_queue_state)
     first = heapq.nsmallest(STATES_MAX, machines, key=_rank_machine_state)
     return _StateLists(states, first, len(machines), queues, counted.count)

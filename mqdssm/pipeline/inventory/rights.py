@@ -51,7 +51,7 @@ class DescriptorRights:
     who: Mapping[str, tuple[str, ...]]
     problem: str = ""
 
-    def sids(self) -> set[str]:
+    def list_sids(self) -> set[str]:
         """Return the SIDs of the owner and of all accounts with rights."""
         named = {sid for sids in self.who.values() for sid in sids}
         return named | ({self.owner} if self.owner else set())

@@ -25,10 +25,10 @@ Tables: TypeAlias = Mapping[str, Callable[[], Iterable[Record]]]
 """Lists of records, by the name of their records."""
 TABLES: Final[Mapping[str, Callable[[Inventory], Iterable[Record]]]] = MappingProxyType(
     {
-        "site": Inventory.sites,
-        "machine": Inventory.machines,
-        "queue": Inventory.queues,
-        "account": Inventory.people,
+        "site": Inventory.list_sites,
+        "machine": Inventory.list_machines,
+        "queue": Inventory.list_queues,
+        "account": Inventory.list_people,
         "problem": lambda inventory: map(dataclasses.asdict, inventory.problems),
     }
 )
@@ -41,7 +41,10 @@ def tables_of(inventory: Inventory) -> Tables:
         name: partial(records, inventory) for name, records in TABLES.items()
     }
     if inventory.states is not None:
-        tables |= {"machine-state": inventory.states.machines, "queue-state": inventory.states.queues}
+        tables |= {
+            "machine-state": inventory.states.list_machines,
+            "queue-state": inventory.states.list_queues,
+        }
     return tables
 
 

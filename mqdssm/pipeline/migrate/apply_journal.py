@@ -72,7 +72,7 @@ class JournalLine(NamedTuple):
             attributes=() if outcome.is_done else outcome.attributes,
         )
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Return the line as JSON, without empty fields."""
         fields = {
             name: value
@@ -122,7 +122,7 @@ class ApplyJournal:
         return {line.row: line for line in map(JournalLine.parse, lines) if line is not None}
 
     @contextmanager
-    def writing(self) -> Iterator["JournalWriter"]:
+    def open_for_writing(self) -> Iterator["JournalWriter"]:
         """Open the journal to append lines.
 
         All of them are on disk when the context ends.
@@ -146,7 +146,7 @@ class JournalWriter:
 
     def add(self, journal_line: JournalLine) -> None:
         """Append a line."""
-        self._file.write(journal_line.line() + "\n")
+        self._file.write(journal_line.format_line() + "\n")
         self._unsure += 1
         if self._unsure >= SYNC_LINES:
             self.sync()

@@ -94,7 +94,7 @@ class Absences:
             by_row={absence.row: absence.dn for absence in absent if absence.row is not None},
         )
 
-    def reason(self, operation: PlanOperation) -> str:
+    def find_reason(self, operation: PlanOperation) -> str:
         """Return the reason why an operation is refused.
 
         The reason is empty if the operation depends on nothing that is absent.
@@ -254,7 +254,7 @@ class _File:
 
     def apply(self) -> FileDone:
         before = ApplyJournal(self._task.folder, self._done.part).read() if self._task.stage else {}
-        with self._journal.writing() as lines:
+        with self._journal.open_for_writing() as lines:
             items = self._list_items(before, lines)
             outcomes = self._session.loader.load(items, self._task.load, is_enough=self._is_enough)
             for count, outcome in enumerate(outcomes, 1):
@@ -300,7 +300,7 @@ class _File:
                 self._count_as_left(operation)
             elif self._task.stage and not (row in before and before[row].is_done):
                 continue  # the operation itself was refused
-            elif not self._task.stage and (why := self._task.absences.reason(operation)):
+            elif not self._task.stage and (why := self._task.absences.find_reason(operation)):
                 self._record(operation, JournalLine(row, Effect.REJECTED, text=why), lines)
             elif operation.action == PlanAction.MOVE:
                 self._record(operation, perform_move(self._session, operation), lines)
@@ -346,7 +346,7 @@ class _File:
 
         Returns None if none of them can be set.
         """
-        values, missing = self._task.places.values(operation.ldap_class, operation.later)
+        values, missing = self._task.places.look_up_values(operation.ldap_class, operation.later)
         self._missing[operation.row_id] = tuple(missing)
         for name, guids in missing.items():
             text = f"{name} refers to {', '.join(guids)}, which is not there"

@@ -104,7 +104,7 @@ class ApplyOptions:
     transactions: int = 0
     verify: bool = True
 
-    def window(self, workers: int) -> int:
+    def compute_window(self, workers: int) -> int:
         """Return how many changes of one worker may be under way.
 
         A limit of errors is shared out among the workers.
@@ -336,7 +336,7 @@ class Applying:
             places=places,
             absences=self._absences,
             load=LoadOptions(
-                window=self.options.window(workers),
+                window=self.options.compute_window(workers),
                 max_rate=None if rate is None else rate / workers,
                 transactions=self.options.transactions,
                 identify=not self.plan.target.keeps_guids,
@@ -559,7 +559,7 @@ def migrate(
         SparkFailed: Spark itself failed.
     """
     source = MigrationSource.of(request)  # invalid requests are refused before Java starts
-    chosen = source.engine(engine, on, workers)
+    chosen = source.choose_engine(engine, on, workers)
     with access_to(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
     where = chosen.arguments()

@@ -52,12 +52,12 @@ class Planned:
     files: Sequence[PlanFile]
     sites: Mapping[UUID, KnownSite]
 
-    def target_guid(self, site: UUID) -> UUID:
+    def look_up_target_guid(self, site: UUID) -> UUID:
         """Return the GUID that a site of the source has in the target."""
         known_site = self.sites.get(site)
         return site if known_site is None or known_site.guid is None else known_site.guid
 
-    def dns(self, type_name: str | None) -> frozenset[str]:
+    def list_dns(self, type_name: str | None) -> frozenset[str]:
         """Return the normalised DNs of the objects of a type that have rows.
 
         GUIDs of the objects do not matter.
@@ -101,7 +101,7 @@ def plan_deletes(
             return f"{words}: nothing can be deleted for not being in it (--allow-deletes)", results
         writer = OutcomeWriter(folder, table.name, FILE_NUMBER - len(results))
         for level, operation in _plan_deletions(session, keys, table, planned):
-            writer.operation(level, operation)
+            writer.write_operation(level, operation)
             count += 1
         results.append(writer.close())
     if count > allowed:
@@ -127,8 +127,8 @@ def _plan_deletions(
     key = session.profile.name_key
     names = {key(name) for name in keys.column("name").to_pylist() if name is not None}
     if table is ROUTING_LINK:
-        names = {link_key(map(planned.target_guid, link_ends(name))) for name in names}
-    planned_dns = planned.dns(MQIS_TABLES[table.name].type_name)
+        names = {link_key(map(planned.look_up_target_guid, link_ends(name))) for name in names}
+    planned_dns = planned.list_dns(MQIS_TABLES[table.name].type_name)
     ldap_class = TABLES[table.element].ldap_class
     settings = list(find_of_class(session, SETTINGS_CLASS, EVERYTHING)) if table is MACHINE else []
     for entry in find_of_class(session, ldap_class, EVERYTHING):

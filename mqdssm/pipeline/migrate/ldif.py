@@ -130,7 +130,7 @@ class _Writer:
             if references[name].form is ReferenceForm.GUID
         }
         named = {name: guids for name, guids in operation.later.items() if name not in unknown}
-        values, elsewhere = self._places.values(
+        values, elsewhere = self._places.look_up_values(
             operation.ldap_class, named
         )  # elsewhere: only the target has it
         return {name: raws for name, raws in values.items() if raws}, unknown | elsewhere

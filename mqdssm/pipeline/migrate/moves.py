@@ -73,7 +73,7 @@ class Move:
             raise ValueError("a move goes from the DN of its operation below another computer")
         return move
 
-    def operation(self, type_name: str, table: str, row: int) -> PlanOperation:
+    def make_operation(self, type_name: str, table: str, row: int) -> PlanOperation:
         """Return the operation of the move.
 
         Args:
@@ -94,11 +94,11 @@ class Move:
             source_row=row,
         )
 
-    def moved(self, dn: DN) -> DN:
+    def move_dn(self, dn: DN) -> DN:
         """Return the DN that an object has after the move."""
         return _rebase_dn(dn, self.old, self.new)
 
-    def before(self, dn: DN) -> DN:
+    def restore_dn(self, dn: DN) -> DN:
         """Return the DN that an object had before the move."""
         return _rebase_dn(dn, self.new, self.old)
 
@@ -130,7 +130,7 @@ def _move_value(moves: Iterable[Move], value: bytes) -> bytes:
         return value
     new = dn
     for move in moves:
-        new = move.moved(new)
+        new = move.move_dn(new)
     return value if new == dn else str(new).encode()
 
 

@@ -132,7 +132,7 @@ def _plan(
         level = PARENTS if ldap_class == MANAGER_CLASS else CHILDREN
         some = [orphan for orphan in orphans if orphan.ldap_class == ldap_class]
         for operation in _plan_deletions(session, some):
-            writer.operation(level, replace(operation, table=table))
+            writer.write_operation(level, replace(operation, table=table))
             deletes[table] = deletes.get(table, 0) + 1
         summary.add([writer.close()])
     plan = MigrationPlan(

@@ -103,7 +103,7 @@ class OutcomeWriter:
         self._side: pq.ParquetWriter | None = None
         self.done = TaskResult(table)
 
-    def operation(self, level: int, operation: PlanOperation) -> None:
+    def write_operation(self, level: int, operation: PlanOperation) -> None:
         """Write an operation, or an object that is equal."""
         number = 0 if operation.action == PlanAction.EQUAL else level
         file = self._files.get(number)
@@ -131,7 +131,7 @@ class OutcomeWriter:
         if guid is not None:
             self.done.refused.append(guid)
 
-    def conflict(self, row: StagedRow, **fields: Any) -> None:
+    def write_conflict(self, row: StagedRow, **fields: Any) -> None:
         """Write down how an object in the target differs from a row."""
         self._write_line(CONFLICTS_NAME, {"table": self._table, **row.place, **fields})
 
@@ -296,7 +296,7 @@ class PlanSummary:
             for number in sorted(files)
         )
 
-    def tables(self, folder: Path) -> dict[str, TableCounts]:
+    def count_tables(self, folder: Path) -> dict[str, TableCounts]:
         """Return the counts of each table that the source has."""
         table_counts = {}
         for name, table in MQIS_TABLES.items():

@@ -58,7 +58,7 @@ class ReferencedPlaces:
 
     by_guid: Mapping[UUID, ObjectPlace] = field(default_factory=dict)
 
-    def values(
+    def look_up_values(
         self, ldap_class: str, later: Mapping[str, Sequence[str]]
     ) -> tuple[dict[str, tuple[bytes, ...]], dict[str, tuple[str, ...]]]:
         """Return the values of references, in the form that each attribute has.

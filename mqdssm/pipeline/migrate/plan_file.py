@@ -318,7 +318,7 @@ class PlanOperation:
         """DN that the entry has after the operation."""
         return self.values[PLACE][0].decode() if self.action == PlanAction.MOVE else self.dn
 
-    def cells(self, row_id: int) -> dict[str, Any]:
+    def to_cells(self, row_id: int) -> dict[str, Any]:
         """Return the operation as a row of `OPERATIONS`."""
         cells = {field.name: getattr(self, field.name) for field in fields(self)}
         maps = {name: [(key, list(some)) for key, some in cells[name].items()] for name in _MAPS}
@@ -353,7 +353,7 @@ class OperationsFile:
 
     def write(self, operation: PlanOperation) -> None:
         """Write an operation."""
-        self._waiting.append(operation.cells(self._first_id + self.rows))
+        self._waiting.append(operation.to_cells(self._first_id + self.rows))
         self.rows += 1
         if len(self._waiting) >= BATCH_ROWS:
             self._flush()

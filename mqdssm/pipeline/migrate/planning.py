@@ -136,7 +136,7 @@ class MigrationSource:
             request, mapping, files, SidMap() if request.sid_map is None else load_sid_map(request.sid_map)
         )
 
-    def engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
+    def choose_engine(self, kind: str, on: SparkOptions, workers: int | None) -> JobEngine:
         """Choose the engine, see `choose_source_engine`."""
         return choose_source_engine(kind, on, workers, has_database=self.files is None)
 
@@ -216,7 +216,7 @@ def plan_migration(
         SparkFailed: Spark itself failed.
     """
     source = MigrationSource.of(request)
-    chosen = source.engine(engine, on, workers)
+    chosen = source.choose_engine(engine, on, workers)
     credentials = variable_read(login) if chosen.is_local else login
     with access_to(urls, credentials, chosen.on) as access, access.connect() as directory:
         session = directory.session
@@ -258,7 +258,7 @@ def plan_for_ldif(
     """
     source = MigrationSource.of(request)
     session = open_offline_session(root, profile)
-    chosen = source.engine(engine, on, workers)
+    chosen = source.choose_engine(engine, on, workers)
     enter = partial(_open_offline_session, root, profile)
     return _plan_source(source, session, enter, to, chosen, watch=watch)
 
@@ -386,7 +386,7 @@ class Planning:
                 sid_map=sids.sha256 or None,
                 mapping=None if request.mapping is None else sha256(request.mapping),
             ),
-            tables=summary.tables(self.folder),
+            tables=summary.count_tables(self.folder),
             operations=summary.operations,
             deletes={
                 result.table: sum(result.operations.values()) for result in deletes if result.operations

@@ -201,10 +201,12 @@ class RowPlanner:
         try:
             image = getattr(element, "security", None)
             if image:
-                element.__dict__["security"] = rewriter.descriptor(image, f"{table.name} Security")
+                element.__dict__["security"] = rewriter.rewrite_descriptor(image, f"{table.name} Security")
             if isinstance(element, User) and element.security_identifier:
                 where = f"{table.name} SecurityIdentifier"
-                element.__dict__["security_identifier"] = rewriter.sid(element.security_identifier, where)
+                element.__dict__["security_identifier"] = rewriter.rewrite_sid(
+                    element.security_identifier, where
+                )
         except ValueError as error:
             column = table.holding("Security")[0].name
             read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
@@ -267,9 +269,13 @@ class RowPlanner:
                 )  # nothing can be made below an entry that does not exist
             return
         for verdict in verdicts:
-            writer.operation(verdict.candidate.level, self._make_operation(table, prepared_row, verdict))
+            writer.write_operation(
+                verdict.candidate.level, self._make_operation(table, prepared_row, verdict)
+            )
         for level, operation in gone:
-            writer.operation(level, replace(operation, table=table.name, source_row=prepared_row.row.number))
+            writer.write_operation(
+                level, replace(operation, table=table.name, source_row=prepared_row.row.number)
+            )
         writer.done.counts[_choose_row_action(verdicts, has_deletions=bool(gone))] += 1
         writer.write_lost_cells(
             prepared_row.row,
@@ -335,7 +341,7 @@ class RowPlanner:
         differs: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Write down a conflict of a row with an entry of the target."""
-        writer.conflict(
+        writer.write_conflict(
             prepared_row.row,
             type=prepared_row.candidates[0].type,
             guid=prepared_row.guid,
@@ -423,7 +429,7 @@ class _There:
         """Return the entry of the target for a candidate."""
         new_entry = candidate.new_entry
         if candidate.role == EntryRole.CONTAINER:
-            return _At(self._view.at(new_entry.dn, ["description"]))
+            return _At(self._view.find_at(new_entry.dn, ["description"]))
         entry = self._by_dn[new_entry.ldap_class].get(new_entry.dn.normalized)
         if candidate.guid is None or candidate.is_there:
             return _At(entry)

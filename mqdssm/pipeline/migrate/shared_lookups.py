@@ -168,7 +168,7 @@ def _of_one_new_sid(folder: Path, sids: SidMap) -> Iterator[list[RowId]]:
     rows: dict[str, list[RowId]] = {}
     for text, number in zip(keys.column("name").to_pylist(), keys.column("number").to_pylist(), strict=True):
         if text is not None:
-            new = sids.new(Sid.parse(text))
+            new = sids.look_up(Sid.parse(text))
             rows.setdefault(text if new is None else new.text, []).append((table.name, number))
     yield from (some for some in rows.values() if len(some) > 1)
 

@@ -37,7 +37,7 @@ class SidMap:
     names: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
 
-    def new(self, sid: Sid) -> Sid | None:
+    def look_up(self, sid: Sid) -> Sid | None:
         """Return the new SID for an old one; None if it is not in the map."""
         single = self.sids.get(sid.text)
         if single is not None:
@@ -46,7 +46,7 @@ class SidMap:
         whole = None if domain is None else self.domains.get(domain.text)
         return None if whole is None else Sid(f"{whole}-{sid.rid}")
 
-    def resolved(self, sids: Mapping[str, str]) -> "SidMap":
+    def resolve_names(self, sids: Mapping[str, str]) -> "SidMap":
         """Return the map with names of accounts replaced by their SIDs.
 
         Args:
@@ -161,17 +161,17 @@ class SidRewriter:
         self.unmapped: Counter[tuple[str, str]] = Counter()
         self._rewritten = lru_cache(_DESCRIPTORS_REMEMBERED)(self._rewrite)
 
-    def sid(self, text: str, where: str) -> str:
+    def rewrite_sid(self, text: str, where: str) -> str:
         """Return the new SID for an old one; the old one if it is not in the map."""
         old = Sid.parse(text)
-        new = self._map.new(old)
+        new = self._map.look_up(old)
         if new is None:
             if old.domain is not None:
                 self.unmapped[old.text, where] += 1
             return text
         return new.text
 
-    def descriptor(self, image: bytes, where: str) -> bytes:
+    def rewrite_descriptor(self, image: bytes, where: str) -> bytes:
         """Return a security descriptor with new SIDs.
 
         The octets are unchanged if no SID is.
@@ -190,7 +190,7 @@ class SidRewriter:
         def new(sid: Sid | None) -> Sid | None:
             if sid is None:
                 return None
-            new_sid = self._map.new(sid)
+            new_sid = self._map.look_up(sid)
             if new_sid is None and sid.domain is not None:
                 unmapped.append(sid.text)
             return new_sid or sid

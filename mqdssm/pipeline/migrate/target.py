@@ -105,7 +105,7 @@ class TargetView:
                 entries_by_sid.setdefault(_sid_of(entry) or "", []).append(entry)
         return entries_by_sid
 
-    def at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
+    def find_at(self, dn: DN, attributes: Sequence[str]) -> Entry | None:
         """Return the object at a DN, of any class; None if there is none."""
         try:
             return self.session.get(dn, attributes)
@@ -370,7 +370,7 @@ def resolve_sids(session: "Session", sids: SidMap) -> SidMap:
     Raises:
         ConfigError: accounts that it does not have.
     """
-    return sids.resolved(find_accounts(session, frozenset(sids.names.values()))) if sids.names else sids
+    return sids.resolve_names(find_accounts(session, frozenset(sids.names.values()))) if sids.names else sids
 
 
 def gather(session: "Session", folder: Path, sids: SidMap, *, create_computers: bool) -> SharedLookups:

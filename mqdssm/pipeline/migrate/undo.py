@@ -77,7 +77,7 @@ def _format_records(session: "Session", folder: Path, plan: MigrationPlan) -> It
     for operation, earlier in _list_undone(session, folder, plan.levels):
         is_modified = operation.action == PlanAction.MODIFY
         if move is not None and is_modified and DN.parse(operation.dn).is_at_or_below(move.new):
-            moved.append(replace(operation, dn=str(move.before(DN.parse(operation.dn)))))
+            moved.append(replace(operation, dn=str(move.restore_dn(DN.parse(operation.dn)))))
             continue
         yield from _record(session, operation, earlier)
         if operation.action == PlanAction.MOVE:

@@ -107,7 +107,7 @@ class VerifyTask:
             values = dict(operation.same if is_moved else {**operation.same, **operation.values})
             set_last = later.get(operation.row_id)
             if operation.later and set_last is not None and set_last.is_done:
-                references, _ = self.places.values(operation.ldap_class, operation.later)
+                references, _ = self.places.look_up_values(operation.ldap_class, operation.later)
                 unresolved = set_last.attributes  # references whose targets do not exist
                 values |= {name: raws for name, raws in references.items() if name not in unresolved}
             guid = operation.guid if is_moved else None if recorded is None else recorded.guid
@@ -181,7 +181,7 @@ class _Context:
             existing_dns = self._references.dns_of(sorted(class_guids), ldap_class)
             self._guids |= {(guid, ldap_class): guid in existing_dns for guid in class_guids}
 
-    def problem(self, item: _Expected) -> str:
+    def find_problem(self, item: _Expected) -> str:
         """Return which parent or reference of an object is wrong, in words.
 
         The text is empty if none is wrong.
@@ -261,7 +261,7 @@ def _compare_row(
         elif expected_row.guid is not None and guid != expected_row.guid:
             reason = f"it is another object ({guid}) than the one that was made ({expected_row.guid})"
         else:
-            reason = context.problem(expected_row)
+            reason = context.find_problem(expected_row)
     if not reason:
         return None
     return _make_lost_row(operation, expected_row.dn, reason, differs)

@@ -154,7 +154,7 @@ def read_source_table(files: TableFiles, mapping: SourceMapping) -> SourceTable:
     Raises:
         ConfigError: it cannot be read, its parts differ, or the column of the objects' GUIDs is missing.
     """
-    mapped = mapping.table(files.table)
+    mapped = mapping.look_up_table(files.table)
     file_headers = {
         file: _read_header(file, files.form, mapping.encoding, mapped.bcp_columns) for file in files.files
     }
@@ -284,7 +284,7 @@ def read_rows(part: SourceFile, mapping: SourceMapping) -> Iterator[SourceRow]:
     if part.form not in FORMS:
         raise ConfigError(f"{part.path}: no form of tables")
     table = MQIS_TABLES[part.table]
-    mapped = mapping.table(table)
+    mapped = mapping.look_up_table(table)
     makers: dict[str, tuple[str, CellMaker]] = {}
     for name, propid in part.columns.items():
         column, column_mapping = table.column(propid), mapped.columns.get(propid)

@@ -119,7 +119,7 @@ class JdbcMapping(Document):
                 raise ValueError(f"properties may not hold {name}: use password_file or password_env")
         return self
 
-    def password(self) -> str | None:
+    def read_password(self) -> str | None:
         """Return the password, read now and not kept; None if none is configured.
 
         Raises:
@@ -166,15 +166,15 @@ class SourceMapping(Document):
             _check_columns(table, mapped)
         return self
 
-    def table(self, table: MqisTable) -> TableMapping:
+    def look_up_table(self, table: MqisTable) -> TableMapping:
         """Return the mapping of a table; an empty one if the file has none."""
         return self.tables.get(table.name, TableMapping())
 
     def name_of(self, table: MqisTable) -> str:
         """Return the name of a table in the source."""
-        return self.table(table).table or table.name
+        return self.look_up_table(table).table or table.name
 
-    def relative_to(self, folder: Path) -> Self:
+    def resolve_from(self, folder: Path) -> Self:
         """Return a copy whose relative paths start from a folder."""
         moved = self.jdbc.model_copy(
             update={
@@ -195,7 +195,7 @@ def load_mapping(path: Path) -> SourceMapping:
     """
     try:
         content = read_toml(path, MAPPING_BYTES_MAX)
-        return SourceMapping.model_validate(content).relative_to(path.resolve().parent)
+        return SourceMapping.model_validate(content).resolve_from(path.resolve().parent)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:

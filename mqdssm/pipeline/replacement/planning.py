@@ -153,7 +153,7 @@ class ReplacementPlanner:
         if existing is not None:
             deleted = plan_deletion(MANAGER_TYPE, existing, MANAGER_CLASS, EntryRole.OBJECT)
             self._write(_BEFORE_MOVE, deleted, row=0)
-        self._write(_MOVE, self._move.operation(MANAGER_TYPE, MACHINE_TABLE, 1), row=1)
+        self._write(_MOVE, self._move.make_operation(MANAGER_TYPE, MACHINE_TABLE, 1), row=1)
         sids = self._make_sid_rewriter(self.servers.old, self.servers.new)
         self._plan_manager(sids)
         self._plan_queues(sids)
@@ -187,14 +187,14 @@ class ReplacementPlanner:
         for row, queue in enumerate(self.servers.queues, 1):
             operation = self._modify(queue, QUEUE_CLASS, self._rewrite_descriptor(queue, sids))
             operation = replace(operation, table=QUEUE_TABLE, source_row=row)
-            self._queues.operation(_AFTER_MOVE, operation)
+            self._queues.write_operation(_AFTER_MOVE, operation)
             self._queues.done.counts[operation.action] += 1
 
     def _rewrite_descriptor(self, entry: Entry, sids: SidRewriter) -> dict[str, tuple[bytes, ...]]:
         image = entry.first(DESCRIPTOR)
         if image is None:
             return {}
-        new_image = sids.descriptor(image, entry.dn)
+        new_image = sids.rewrite_descriptor(image, entry.dn)
         return {} if new_image == image else {DESCRIPTOR: (new_image,)}
 
     # -- settings objects: Active Directory refuses to move them, and nothing names their GUIDs
@@ -220,9 +220,9 @@ class ReplacementPlanner:
 
     def _put_settings(self, settings: MadeEntry, server: MadeEntry, existing: Entry | None) -> None:
         """Add or change the settings object of the new computer in a site."""
-        present = self._view.at(settings.dn, EVERYTHING)
+        present = self._view.find_at(settings.dn, EVERYTHING)
         if present is None:
-            if self._view.at(server.dn, ["1.1"]) is None:
+            if self._view.find_at(server.dn, ["1.1"]) is None:
                 operation = _make_companion(server, EntryRole.CONTAINER, SERVER_CLASS, server.values)
                 self._write(_AFTER_MOVE, operation, row=1)
             operation = _make_companion(settings, EntryRole.SETTINGS, SETTINGS_CLASS, settings.values)
@@ -243,7 +243,7 @@ class ReplacementPlanner:
         """
         deleted = plan_deletion(MANAGER_TYPE, settings, SETTINGS_CLASS, EntryRole.SETTINGS)
         self._write(CHILDREN, deleted, row=0)
-        server = self._view.at(settings.name.parent, EVERYTHING)
+        server = self._view.find_at(settings.name.parent, EVERYTHING)
         if server is None or MADE_BY_US.encode() not in server.all("description"):
             return
         below = self.session.find(server.name, Present("objectClass"), ["1.1"], SearchScope.ONE_LEVEL)
@@ -281,7 +281,7 @@ class ReplacementPlanner:
         """Write an operation; it is the next row of Machine if none is given."""
         if row is None:
             row = self._rows = self._rows + 1
-        self._machines.operation(level, replace(operation, table=MACHINE_TABLE, source_row=row))
+        self._machines.write_operation(level, replace(operation, table=MACHINE_TABLE, source_row=row))
 
     def _modify(
         self, entry: Entry, ldap_class: str, new_values: Mapping[str, Sequence[bytes]]
@@ -297,7 +297,7 @@ class ReplacementPlanner:
             type=_TYPES[ldap_class],
             role=EntryRole.OBJECT,
             guid=guid,
-            dn=str(self._move.moved(entry.name)),
+            dn=str(self._move.move_dn(entry.name)),
             action=PlanAction.MODIFY if changed else PlanAction.EQUAL,
             ldap_class=ldap_class,
             values=changed,

@@ -122,7 +122,7 @@ class StepFacts:
         """True if the computer keeps its name."""
         return self.old.lower() == self.new.lower()
 
-    def filled(self, text: str) -> str:
+    def fill_in(self, text: str) -> str:
         """Return the text of a step with the names of the computers and the GUID."""
         return text.format(
             old=self.old,
@@ -142,7 +142,7 @@ def list_steps_before(facts: StepFacts) -> tuple[str, ...]:
     else:
         texts += [_ENABLE] if facts.is_disabled else []
         texts.append(_STOP_NEW if facts.has_empty else _DO_NOT_INSTALL)
-    return tuple(map(facts.filled, texts))
+    return tuple(map(facts.fill_in, texts))
 
 
 def list_steps_after(facts: StepFacts) -> tuple[str, ...]:
@@ -151,13 +151,13 @@ def list_steps_after(facts: StepFacts) -> tuple[str, ...]:
     texts += [] if facts.has_empty else [_INSTALL]
     texts += [_COMPARE, _SET, _RENEW_KEYS, _RENEW_CERTIFICATES, _PRIVATE_QUEUES, _CHECK, _RESTART]
     if facts.is_same:
-        return tuple(map(facts.filled, texts))
+        return tuple(map(facts.fill_in, texts))
     texts.append(_PROGRAMS)
     texts += [_ROLE] if facts.is_directory_server else []
     lists = ((facts.aliases, _ALIASES), (facts.groups, _GROUPS), (facts.rights, _RIGHTS))
-    steps = [facts.filled(text) for text in texts]
-    steps += [f"{facts.filled(text)}: {_join_names(names)}." for names, text in lists if names]
-    return (*steps, facts.filled(_REMOVE_OLD))
+    steps = [facts.fill_in(text) for text in texts]
+    steps += [f"{facts.fill_in(text)}: {_join_names(names)}." for names, text in lists if names]
+    return (*steps, facts.fill_in(_REMOVE_OLD))
 
 
 def _join_names(names: Sequence[str]) -> str:

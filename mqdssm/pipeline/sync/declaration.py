@@ -94,13 +94,13 @@ class DeclaredSite(DeclaredObject):
     allowed: ClassVar[tuple[str, ...]] = _attributes_of(Site)
     access: ClassVar[type[IntFlag]] = SiteAccess
 
-    def element(self) -> Site:
+    def make_element(self) -> Site:
         """Return the site as an element, with the declared attributes."""
         return Site(**{"Name": self.name, **self.attributes})
 
     def _make(self, computer: str) -> DirectoryObject:
         del computer
-        return self.element()
+        return self.make_element()
 
 
 class DeclaredQueue(DeclaredObject):
@@ -110,7 +110,7 @@ class DeclaredQueue(DeclaredObject):
     allowed: ClassVar[tuple[str, ...]] = _attributes_of(Queue)
     access: ClassVar[type[IntFlag]] = QueueAccess
 
-    def element(self, computer: str) -> Queue:
+    def make_element(self, computer: str) -> Queue:
         """Return the queue of a computer as an element, with the declared attributes."""
         return Queue(**{"Pathname": f"{computer}\\{self.name}", **self.attributes})
 
@@ -118,7 +118,7 @@ class DeclaredQueue(DeclaredObject):
         if PathName.parse_stored(f"{computer}\\{self.name}").kind is not PathKind.PUBLIC:
             raise ValueError(f"{self.name} is no public queue: a directory holds public queues alone")
         check_stored_name(self.name)
-        return self.element(computer)
+        return self.make_element(computer)
 
 
 class DeclaredMachine(DeclaredObject):
@@ -139,13 +139,13 @@ class DeclaredMachine(DeclaredObject):
         _refuse_twice("queue", self.queues or ())
         return self
 
-    def element(self) -> QueueManager:
+    def make_element(self) -> QueueManager:
         """Return the queue manager as an element, with the declared attributes."""
         return QueueManager(**{"ComputerName": self.name, **self.attributes})
 
     def _make(self, computer: str) -> DirectoryObject:
         PathName.parse_stored(f"{self.name}\\{computer}")
-        return self.element()
+        return self.make_element()
 
 
 class Declaration(BaseModel):
@@ -169,7 +169,7 @@ class Declaration(BaseModel):
         _refuse_twice("machine", self.machines)
         return self
 
-    def objects(self) -> Iterator[DeclaredObject]:
+    def list_objects(self) -> Iterator[DeclaredObject]:
         """Yield all declared objects."""
         yield from self.sites
         for machine in self.machines:
@@ -216,7 +216,7 @@ def load_declaration(path: Path) -> Declaration:
 
 def _read_entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mapping[str, YamlNode]:
     """Return the values of a mapping; refuse keys that are not allowed."""
-    values = node.mapping(name)
+    values = node.read_mapping(name)
     for key, value in values.items():
         if key not in allowed:
             raise YamlProblem(value.line, f"{name} has no key {key!r}{suggestion(key, allowed)}")
@@ -224,7 +224,7 @@ def _read_entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mappin
 
 
 def _list_named_nodes(parts: Mapping[str, YamlNode], key: str) -> Iterable[tuple[str, YamlNode]]:
-    return parts[key].mapping(key).items() if key in parts else ()
+    return parts[key].read_mapping(key).items() if key in parts else ()
 
 
 def _read_site(name: str, node: YamlNode) -> DeclaredSite:
@@ -238,7 +238,7 @@ def _read_machine(name: str, node: YamlNode) -> DeclaredMachine:
     queues = None
     if QUEUES in values:
         _refuse_nothing(values[QUEUES], QUEUES, "queue")
-        named = values[QUEUES].mapping(f"{QUEUES} of {name}").items()
+        named = values[QUEUES].read_mapping(f"{QUEUES} of {name}").items()
         queues = tuple(_read_queue(f"{name}\\{queue}", queue, value) for queue, value in named)
     return _make_declared(DeclaredMachine, name, node, values, queues=queues)
 
@@ -263,7 +263,7 @@ Model = TypeVar("Model", bound=DeclaredObject)
 def _make_declared(
     model: type[Model], name: str, node: YamlNode, values: Mapping[str, YamlNode], **more: Any
 ) -> Model:
-    attributes = {key: value.text(key) for key, value in values.items() if key in model.allowed}
+    attributes = {key: value.read_text(key) for key, value in values.items() if key in model.allowed}
     for key, text in attributes.items():  # one at a time: an error then names its own line
         _check_value(values[key], lambda key=key, text=text: model.element_type(**{key: text}))  # type: ignore[misc]  # values of the loop
     rights = _read_rights(values[RIGHTS], model.access) if RIGHTS in values else None
@@ -281,8 +281,8 @@ def _read_rights(node: YamlNode, kind: type[IntFlag]) -> DeclaredRights:
     for part, accounts in parts.items():
         _refuse_nothing(accounts, part, "entry")
         lists[part] = {}
-        for account, names in accounts.mapping(part).items():
-            texts = tuple(item.text("a right") for item in names.items(account))
+        for account, names in accounts.read_mapping(part).items():
+            texts = tuple(item.read_text("a right") for item in names.read_items(account))
             lists[part][account] = texts
             _check_value(names, lambda texts=texts: DeclaredRights(allow={"S-1-1-0": texts}).check(kind))  # type: ignore[misc]  # a value of the loop
     return _check_value(node, lambda: DeclaredRights.model_validate(lists))

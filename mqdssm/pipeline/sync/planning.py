@@ -152,7 +152,7 @@ class SyncPlanner:
         self._resolve_accounts()
         summary = PlanSummary()
         sites = [
-            _PlacedObject(site, site.element(), self._build_site_dn(site.name))
+            _PlacedObject(site, site.make_element(), self._build_site_dn(site.name))
             for site in self.declaration.sites
         ]
         machines = list(self._place_machines())
@@ -200,8 +200,10 @@ class SyncPlanner:
     # -- places
 
     def _resolve_accounts(self) -> None:
-        rights = [declared.rights for declared in self.declaration.objects() if declared.rights is not None]
-        names = {name for some in rights for name in some.accounts()}
+        rights = [
+            declared.rights for declared in self.declaration.list_objects() if declared.rights is not None
+        ]
+        names = {name for some in rights for name in some.list_accounts()}
         if names:
             self._sids = {name: Sid(sid) for name, sid in find_accounts(self.session, names).items()}
         if any(some.sddl is not None for some in rights):
@@ -222,7 +224,7 @@ class SyncPlanner:
                 self._note_problem(machine, computer.problem)
             else:
                 dn = places.queue_manager_of(DN.parse(computer.dn))
-                yield _PlacedObject(machine, machine.element(), dn, computer)
+                yield _PlacedObject(machine, machine.make_element(), dn, computer)
 
     def _place_queues(self, machine: _PlacedObject) -> Iterator[_PlacedObject]:
         declared = machine.declared
@@ -230,7 +232,7 @@ class SyncPlanner:
             return
         for queue in declared.queues or ():
             dn = machine.dn.child("CN", rdn_of(queue.name)[0])
-            yield _PlacedObject(queue, queue.element(declared.name), dn, machine.computer)
+            yield _PlacedObject(queue, queue.make_element(declared.name), dn, machine.computer)
 
     def _as_stored(self, queues: Sequence[_PlacedObject]) -> list[_PlacedObject]:
         """Return the queues at the DNs where they are stored.
@@ -281,7 +283,7 @@ class SyncPlanner:
                 continue
             writer.done.counts[operation.action] += 1
             table_name = TABLE_NAMES[element]
-            writer.operation(_LEVELS[element], replace(operation, table=table_name, source_row=number))
+            writer.write_operation(_LEVELS[element], replace(operation, table=table_name, source_row=number))
 
     def _make_operation(self, placed: _PlacedObject, entry: Entry | None) -> PlanOperation | None:
         """Return the operation for a declared object; None if the plan is impossible.
@@ -307,11 +309,11 @@ class SyncPlanner:
         form = RightsForm(self.session.profile, new_entry.ldap_class)
         document = self._make_document(placed.element)
         if declared.rights is not None:
-            wished = declared.rights.descriptor(declared.access, self._sids, self._domain)
+            wished = declared.rights.build_descriptor(declared.access, self._sids, self._domain)
             default = next(iter(new_entry.values.get(DESCRIPTOR, ())), None)
-            image = form.stored(wished, default)
+            image = form.build_stored(wished, default)
             new_entry.values[DESCRIPTOR] = (image,)
-            document |= self._make_document(_with_security(type(element), form.shown(image)))
+            document |= self._make_document(_with_security(type(element), form.build_shown(image)))
         self._differences.append(
             ObjectDifference(
                 TYPE_NAMES[type(element)],
@@ -347,8 +349,8 @@ class SyncPlanner:
         values: Values = values_of(table, element, declared.names, _STORED, lambda _guids, _class: {})
         form = RightsForm(self.session.profile, table.ldap_class)
         if declared.rights is not None:
-            wished = declared.rights.descriptor(declared.access, self._sids, self._domain)
-            values[DESCRIPTOR] = (form.stored(wished, entry.first(DESCRIPTOR)),)
+            wished = declared.rights.build_descriptor(declared.access, self._sids, self._domain)
+            values[DESCRIPTOR] = (form.build_stored(wished, entry.first(DESCRIPTOR)),)
         hides = self.session.profile.hides_sacls
         differs = find_differences(values, entry.attributes, table.ldap_class, hides_sacls=hides)
         rows = {name: row for row in table.rows for name in row.ldap[:1]}
@@ -377,7 +379,7 @@ class SyncPlanner:
         attributes = tuple(rows[name].adm for name in differs)
         declared = self._make_document(placed.element)
         if DESCRIPTOR in differs:
-            declared |= self._make_document(_with_security(element, form.shown(values[DESCRIPTOR][0])))
+            declared |= self._make_document(_with_security(element, form.build_shown(values[DESCRIPTOR][0])))
         present = self._make_document(self._read_present(element, entry, differs, form))
         return ObjectDifference(
             TYPE_NAMES[element],
@@ -399,7 +401,7 @@ class SyncPlanner:
             raws, row = entry.all(name), rows[name]
             try:
                 if raws and row.adm == SECURITY:
-                    values[row.field] = form.shown(raws[0])
+                    values[row.field] = form.build_shown(raws[0])
                 elif raws:
                     values[row.field] = row.decode(raws)
                 elif row.has_default:
@@ -426,7 +428,7 @@ class SyncPlanner:
             for entry in self._find_queues_below(machine.dn):
                 if entry.name.normalized not in declared:
                     operation = plan_deletion(TYPE_NAMES[Queue], entry, QUEUE_CLASS, EntryRole.OBJECT)
-                    writer.operation(CHILDREN, replace(operation, table=TABLE_NAMES[Queue]))
+                    writer.write_operation(CHILDREN, replace(operation, table=TABLE_NAMES[Queue]))
                     writer.done.counts["deleted"] += 1
                     self._differences.append(self._make_extra(entry))
 

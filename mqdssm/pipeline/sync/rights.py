@@ -66,7 +66,7 @@ class DeclaredRights(BaseModel):
             _of_sddl(self.sddl, _ANY_DOMAIN)
         return self
 
-    def accounts(self) -> Iterator[str]:
+    def list_accounts(self) -> Iterator[str]:
         """Yield the accounts that the directory has to resolve."""
         yield from (name for name in (*self.allow, *self.deny) if _look_up_known_sid(name) is None)
 
@@ -82,7 +82,7 @@ class DeclaredRights(BaseModel):
         for names in (*self.allow.values(), *self.deny.values()):
             mask_of(names, kind)
 
-    def descriptor(
+    def build_descriptor(
         self, kind: type[IntFlag], sids: Mapping[str, Sid], domain: Sid | None
     ) -> SecurityDescriptor:
         """Return the rights as a descriptor with MSMQ's masks.
@@ -174,7 +174,7 @@ class RightsForm:
     profile: Profile
     ldap_class: str
 
-    def stored(self, declared: SecurityDescriptor, present: bytes | None) -> bytes:
+    def build_stored(self, declared: SecurityDescriptor, present: bytes | None) -> bytes:
         """Return the descriptor to be stored.
 
         What the rights do not say stays: owner, group, SACL, protection and inherited entries. A server that
@@ -205,7 +205,7 @@ class RightsForm:
             )
         )
 
-    def shown(self, image: bytes) -> bytes:
+    def build_shown(self, image: bytes) -> bytes:
         """Return the owner and the own entries of a stored descriptor, with MSMQ's masks.
 
         Raises:

@@ -47,7 +47,7 @@ class YamlNode:
     content: Content
     size: int = 1
 
-    def mapping(self, name: str) -> Mapping[str, "YamlNode"]:
+    def read_mapping(self, name: str) -> Mapping[str, "YamlNode"]:
         """Return the values by key; none for no value.
 
         Raises:
@@ -59,7 +59,7 @@ class YamlNode:
             return self.content
         raise YamlProblem(self.line, f"{name} is no mapping: write 'key: value' in lines below it")
 
-    def items(self, name: str) -> tuple["YamlNode", ...]:
+    def read_items(self, name: str) -> tuple["YamlNode", ...]:
         """Return the items of a list; a single text is a list of one item.
 
         Raises:
@@ -71,7 +71,7 @@ class YamlNode:
             return self.content
         raise YamlProblem(self.line, f"{name} is no list: write [a, b]")
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return the text.
 
         Raises:
@@ -95,7 +95,7 @@ def read_yaml(data: bytes) -> YamlNode:
     except UnicodeDecodeError as error:
         raise YamlProblem(data.count(b"\n", 0, error.start) + 1, "this is no UTF-8") from None
     try:
-        return _Builder().document(yaml.parse(text, Loader=_LOADER))
+        return _Builder().build_document(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = error.problem or error.context or "it cannot be parsed"
@@ -133,7 +133,7 @@ class _Collection:
             self.values[name] = replace(node, line=self.key.line)
             self.key = None
 
-    def done(self) -> YamlNode:
+    def build_node(self) -> YamlNode:
         content = tuple(self.values) if isinstance(self.values, list) else self.values
         return YamlNode(self.line, content, self.size)
 
@@ -146,7 +146,7 @@ class _Builder:
     anchors: dict[str, YamlNode] = field(default_factory=dict)
     root: YamlNode | None = None
 
-    def document(self, events: Iterator[Any]) -> YamlNode:
+    def build_document(self, events: Iterator[Any]) -> YamlNode:
         documents = 0
         for event in events:
             line = event.start_mark.line + 1
@@ -163,7 +163,7 @@ class _Builder:
                     self._begin(event, line)
                 case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
                     ended = self.open.pop()
-                    self._add(ended.done(), ended.anchor)
+                    self._add(ended.build_node(), ended.anchor)
         return self.root or YamlNode(1, None)
 
     def _begin(self, event: Any, line: int) -> None:

@@ -48,7 +48,7 @@ def build_configuration(topology: QueueTopology, names: NameTable) -> ET.Element
     settings = ET.SubElement(core, "address-settings")
     diverts = ET.SubElement(core, "diverts")
     addresses = ET.SubElement(core, "addresses")
-    for computer in topology.computers():
+    for computer in topology.list_computers():
         _add_anycast(addresses, names.encode(SourceName(NameKind.DEAD_LETTER, computer)))
     for queue in topology.queues:
         name = names.encode(SourceName.of_path(NameKind.QUEUE, queue.path))
@@ -70,7 +70,7 @@ def build_configuration(topology: QueueTopology, names: NameTable) -> ET.Element
             granted = {"consume": rights.journal, "browse": rights.journal}
             _add_security_setting(security, journal, granted, topology, names)
             _divert(diverts, journal, name, journal)
-    for address, queues in topology.multicasts().items():
+    for address, queues in topology.group_multicasts().items():
         _add_multicast(
             addresses, diverts, names.encode(SourceName(NameKind.MULTICAST, address)), queues, names
         )

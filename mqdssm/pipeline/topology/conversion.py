@@ -75,7 +75,7 @@ class Conversion:
     files: tuple[str, ...]
     gaps: tuple[Gap, ...]
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the result as a JSON object."""
         return {
             "broker": self.broker.value,
@@ -87,7 +87,7 @@ class Conversion:
             "incomplete": list(self.private.incomplete),
             "not_added": {problem.file: problem.problem for problem in self.private.problems},
             "files": list(self.files),
-            "gaps": [gap.document() for gap in self.gaps],
+            "gaps": [gap.to_document() for gap in self.gaps],
         }
 
 
@@ -128,7 +128,7 @@ def convert(
     result = Conversion(
         broker, topology.source, engine, len(topology.queues), topology.unreadable, private, files, gaps
     )
-    texts[REPORT_FILE] = _format_json(result.document())
+    texts[REPORT_FILE] = _format_json(result.to_document())
     facts = (
         ("Source", topology.source),
         ("Queues", f"{result.queues}, {len(private.queues)} of them private"),
@@ -145,7 +145,7 @@ def _name_rows(topology: QueueTopology, names: NameTable) -> Iterator[dict[str, 
     """Yield the names of the conversion, with facts that only the source has."""
     queues = {queue.path: queue for queue in topology.queues}
     sids = {name: sid for sid, name in topology.accounts.items()}
-    for source, code in names.items():
+    for source, code in names.list_items():
         row = {"kind": source.kind.value, "source": source.text, "name": code}
         queue = queues.get(source.text) if source.kind is NameKind.QUEUE else None
         if queue is not None:

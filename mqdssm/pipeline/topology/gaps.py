@@ -47,10 +47,12 @@ _APPLIES: Final[Mapping[Feature, Callable[[BrokerQueue], bool]]] = MappingProxyT
         Feature.MULTICAST: lambda queue: bool(queue.multicast),
         Feature.DEAD_LETTERS: lambda _: True,
         Feature.PEEK: lambda queue: bool(queue.rights.peek),
-        Feature.EVERYBODY: lambda queue: not EVERYBODY.isdisjoint(queue.rights.sids()),
-        Feature.GROUPS: lambda queue: any(True for _ in queue.rights.sids()),
+        Feature.EVERYBODY: lambda queue: not EVERYBODY.isdisjoint(queue.rights.list_sids()),
+        Feature.GROUPS: lambda queue: any(True for _ in queue.rights.list_sids()),
         Feature.REFUSALS: lambda queue: bool(queue.rights.refused),
-        Feature.RIGHTS_UNKNOWN: lambda queue: bool(queue.rights.problem) and not any(queue.rights.sids()),
+        Feature.RIGHTS_UNKNOWN: lambda queue: (
+            bool(queue.rights.problem) and not any(queue.rights.list_sids())
+        ),
         Feature.SERVICE_TYPE: lambda queue: bool(queue.service_type),
         Feature.LABEL: lambda queue: bool(queue.label),
     }
@@ -88,7 +90,7 @@ class Gap:
     examples: tuple[str, ...]
     instead: str
 
-    def document(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the gap as a JSON object."""
         return {
             "feature": self.feature.value,

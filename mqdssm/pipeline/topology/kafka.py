@@ -48,9 +48,9 @@ def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[st
 
 
 def _format_lines(topology: QueueTopology, names: NameTable) -> Iterator[str]:
-    for computer in topology.computers():
+    for computer in topology.list_computers():
         yield f"topic {names.encode(SourceName(NameKind.DEAD_LETTER, computer))}"
-    for address in topology.multicasts():
+    for address in topology.group_multicasts():
         yield f"topic {names.encode(SourceName(NameKind.MULTICAST, address))}"
     for queue in topology.queues:
         name = names.encode(SourceName.of_path(NameKind.QUEUE, queue.path))

@@ -59,7 +59,7 @@ class QueueRights:
     refused: tuple[str, ...] = ()
     problem: str = ""
 
-    def sids(self) -> Iterator[str]:
+    def list_sids(self) -> Iterator[str]:
         """Yield all accounts with rights; one with several rights comes several times."""
         yield from (*self.send, *self.receive, *self.peek, *self.journal)
 
@@ -120,11 +120,11 @@ class QueueTopology:
     accounts: Mapping[str, str]
     unreadable: int = 0
 
-    def computers(self) -> list[str]:
+    def list_computers(self) -> list[str]:
         """Return the computers with queues, each once."""
         return list(dict.fromkeys(queue.computer for queue in self.queues))
 
-    def multicasts(self) -> dict[str, list[BrokerQueue]]:
+    def group_multicasts(self) -> dict[str, list[BrokerQueue]]:
         """Return the queues of each multicast address."""
         addresses: dict[str, list[BrokerQueue]] = {}
         for queue in self.queues:
@@ -156,7 +156,7 @@ def read_topology(source: "ValidationSource", private: Sequence[BrokerQueue] = (
     for first, second in pairwise(queues):
         if first.path == second.path:
             raise ConfigError(_describe_one_path(first, second))
-    sids = {sid for queue in queues for sid in queue.rights.sids()}
+    sids = {sid for queue in queues for sid in queue.rights.list_sids()}
     names = names_of(sids, source.sets)
     accounts = {sid: names.get(sid) or sid for sid in sorted(sids)}
     counts: dict[str, int] = {}

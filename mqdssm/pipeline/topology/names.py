@@ -204,6 +204,6 @@ class NameTable:
         self._codes[source] = code
         return code
 
-    def items(self) -> Iterator[tuple[SourceName, str]]:
+    def list_items(self) -> Iterator[tuple[SourceName, str]]:
         """Yield all names with their codes, in the order of their first use."""
         yield from self._codes.items()

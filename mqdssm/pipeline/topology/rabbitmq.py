@@ -54,14 +54,14 @@ def build_definitions(topology: QueueTopology, names: NameTable) -> dict[str, An
         "exchanges": [],
         "bindings": [],
     }
-    queues_of: dict[str, list[str]] = {computer: [] for computer in topology.computers()}
+    queues_of: dict[str, list[str]] = {computer: [] for computer in topology.list_computers()}
     for queue in topology.queues:
         queues_of[queue.computer].append(_encode_name(queue, names))
     for computer, queue_names in queues_of.items():
         _add_dead_letters(document, computer, queue_names, names)
     for queue in topology.queues:
         _add_queue(document, queue, names)
-    for address, queues in topology.multicasts().items():
+    for address, queues in topology.group_multicasts().items():
         exchange = names.encode(SourceName(NameKind.MULTICAST, address))
         document["exchanges"].append(_exchange(exchange))
         for queue in queues:

@@ -130,7 +130,7 @@ class _Part:
         lists = (self.queues, self.topics, self.subscriptions, self.queue_rights, self.topic_rights)
         return sum(map(len, lists))
 
-    def text(self) -> str:
+    def format_module(self) -> str:
         """Return the module."""
         arrays = {
             "queues": self.queues,
@@ -191,14 +191,14 @@ def format_files(topology: QueueTopology, names: NameTable) -> Iterator[tuple[st
         before = part.resources
         _add_queue(part, queue, names)
         if part.resources >= RESOURCES_MAX and before:
-            yield _name_file("part", count), part.text()
+            yield _name_file("part", count), part.format_module()
             count, part = count + 1, _Part()
     if part.resources:
-        yield _name_file("part", count), part.text()
+        yield _name_file("part", count), part.format_module()
         count += 1
     multicasts = list(_split_multicasts(topology, names))
     for number, topics in enumerate(multicasts):
-        yield _name_file("multicast", number), topics.text()
+        yield _name_file("multicast", number), topics.format_module()
     yield FILE, _format_main(count, len(multicasts))
 
 
@@ -246,7 +246,7 @@ def _split_multicasts(topology: QueueTopology, names: NameTable) -> Iterator[_Pa
 
     A subscription forwards to the queue, or to the topic before it.
     """
-    for address, queues in topology.multicasts().items():
+    for address, queues in topology.group_multicasts().items():
         part = _Part()
         topic = part.add_topic(names.encode(SourceName(NameKind.MULTICAST, address)))
         subscriptions = NameTable(SUBSCRIPTION_CODE)

@@ -51,7 +51,7 @@ def all_differences(pair: Pair, compared: ComparableType) -> list[dict[str, Any]
         own = table.add_column(0, SIDE, pa.array([place] * table.num_rows, pa.int32()))
         tables.append(own.add_column(0, KEY, table["Identifier"]))
     rows = pa.concat_tables(tables).sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()
-    found = FieldByField(compared, *pair.grounds).differences(rows.to_batches())
+    found = FieldByField(compared, *pair.grounds).find_differences(rows.to_batches())
     return in_order(row for batch in found for row in batch.to_pylist())
 
 

@@ -53,12 +53,12 @@ def test_a_journal_gives_back_what_was_written(tmp_path):
         recorded(2, Effect.REJECTED, code=21, text="add failed: …\n", attributes=("mSMQJournal",)),
         recorded(3, guid=SITE, dn="CN=ä"),
     ]
-    with journal.writing() as writer:
+    with journal.open_for_writing() as writer:
         for line in lines:
             writer.add(line)
     assert list(journal.read().values()) == lines
     assert [one.is_done for one in lines] == [True, False, True]
-    with journal.writing() as writer:
+    with journal.open_for_writing() as writer:
         writer.add(recorded(2))
     assert journal.read()[2].is_done  # the last line counts
     later = ApplyJournal(tmp_path, "operations/2-machines/part-00001.parquet", LATER)
@@ -70,15 +70,15 @@ def test_a_journal_gives_back_what_was_written(tmp_path):
 def test_a_line_that_was_cut_short_stands_for_none(tmp_path, cut):
     (tmp_path / "journal").mkdir()
     journal = ApplyJournal(tmp_path, "operations/1-top/part-00000.parquet")
-    journal.path.write_bytes(recorded(1).line().encode() + b"\n" + cut)
-    with journal.writing() as writer:
+    journal.path.write_bytes(recorded(1).format_line().encode() + b"\n" + cut)
+    with journal.open_for_writing() as writer:
         writer.add(recorded(2))
     assert list(journal.read()) == [1, 2]
 
 
 def test_a_line_says_what_the_plan_does_not():
     outcome = Outcome(row=1, dn="CN=b", effect=Effect.ADDED, guid=SITE, attributes=("x",))
-    assert JournalLine.of(outcome, "CN=b", keeps_guid=True).line() == '{"row": 1, "effect": "added"}'
+    assert JournalLine.of(outcome, "CN=b", keeps_guid=True).format_line() == '{"row": 1, "effect": "added"}'
     assert JournalLine.of(outcome, "CN=a", keeps_guid=False) == recorded(1, dn="CN=b", guid=SITE)
 
 
@@ -86,7 +86,7 @@ def test_a_line_says_what_the_plan_does_not():
 
 
 def test_references_are_written_in_the_form_of_each_attribute():
-    values, missing = KNOWN.values(
+    values, missing = KNOWN.look_up_values(
         "mSMQConfiguration",
         {"mSMQSites": [str(SITE)], "mSMQOutRoutingServers": [str(MANAGER), str(NOWHERE)]},
     )

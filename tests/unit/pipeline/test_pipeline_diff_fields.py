@@ -143,7 +143,7 @@ def rows(*of: tuple[str, int, str | None, int]) -> pa.RecordBatch:
 
 def found(batches) -> list[tuple[str, str, list[str]]]:
     judge = FieldByField(compared_of("queue", COLUMNS), TREE, TREE)
-    made = pa.Table.from_batches(judge.differences(batches), schema=SCHEMA).to_pylist()
+    made = pa.Table.from_batches(judge.find_differences(batches), schema=SCHEMA).to_pylist()
     return [(row["what"], row["key"], row["attributes"]) for row in made]
 
 
@@ -162,7 +162,7 @@ def test_rows_of_both_sides():
         ("extra", "4", []),
     ]
     judge = FieldByField(compared_of("queue", COLUMNS), TREE, TREE)
-    first, second, third = (row for made in judge.differences([batch]) for row in made.to_pylist())
+    first, second, third = (row for made in judge.find_differences([batch]) for row in made.to_pylist())
     assert first["name"] == "2"
     assert json.loads(first["a"]) == {"Identifier": "2", "Label": "a", "Quota": 1}
     assert (second["b"], third["a"]) == (None, None)
@@ -217,10 +217,14 @@ def test_keys_of_users_that_are_no_users_of_msmq():
     )
     compared = compared_of("user", ("CertificateDigestList", "Certificates"))
     made = [
-        row for found in FieldByField(compared, MQIS, TREE).differences([batch]) for row in found.to_pylist()
+        row
+        for found in FieldByField(compared, MQIS, TREE).find_differences([batch])
+        for row in found.to_pylist()
     ]
     assert [(row["what"], row["key"]) for row in made] == [("extra", "S-2"), ("missing", "S-3")]
     made = [
-        row for found in FieldByField(compared, TREE, TREE).differences([batch]) for row in found.to_pylist()
+        row
+        for found in FieldByField(compared, TREE, TREE).find_differences([batch])
+        for row in found.to_pylist()
     ]
     assert len(made) == 3

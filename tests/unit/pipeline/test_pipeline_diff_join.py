@@ -86,14 +86,14 @@ def test_equal_objects_are_not_looked_at(tmp_path, monkeypatch) -> None:
     a = [same | {"Label": "Orders", "Quota": None, "FullPath": "CN=q,DC=example,DC=com"}]
     b = [same | {"Label": "ORDERS", "Quota": 0xFFFFFFFF, "FullPath": "cn=Q,dc=OTHER"}]
     looked: list[int] = []
-    real = local_join.FieldByField.differences
+    real = local_join.FieldByField.find_differences
 
     def count(self, batches):
         kept = list(batches)
         looked.append(sum(batch.num_rows for batch in kept))
         return real(self, kept)
 
-    monkeypatch.setattr(local_join.FieldByField, "differences", count)
+    monkeypatch.setattr(local_join.FieldByField, "find_differences", count)
     pair = queue_pair(tmp_path, a, b)
     assert LocalJoin(LocalRunner(1)).find([compared_queues()], pair, tmp_path) == ()
     assert sum(looked) == 0

@@ -110,7 +110,7 @@ def test_accounts_have_names_and_numbers(tmp_path) -> None:
     world["queue"] = [queue(100 + n, "web01", f"q{n}", Security=image if n < 3 else None) for n in range(5)]
     world["user"].append(user(78, "Ä\\, B", SecurityIdentifier="S-1-5-21-1-2-3-1000"))
     found = inventory(tmp_path, world)
-    people = {one["Sid"]: one for one in found.people()}
+    people = {one["Sid"]: one for one in found.list_people()}
     assert (people[str(ANN)]["Name"], people[str(ANN)]["OwnsQueues"]) == ("ann", 3)
     assert (people[str(account)]["Name"], people[str(account)]["Receive"]) == ("paris01$", 3)
     assert (people[str(account)]["Peek"], people[str(account)]["Send"]) == (3, 0)
@@ -134,7 +134,7 @@ def test_rights_are_those_of_the_entries_in_their_order() -> None:
         "FullControl": (),
         "ChangeRights": (str(ANN), str(ANONYMOUS)),
     }
-    assert found.sids() == {str(one) for one in (OWNER, ANN, EVERYONE, ANONYMOUS)}
+    assert found.list_sids() == {str(one) for one in (OWNER, ANN, EVERYONE, ANONYMOUS)}
 
 
 @pytest.mark.parametrize(
@@ -251,4 +251,4 @@ def test_a_page_of_a_large_enterprise_is_bounded_and_escaped(tmp_path) -> None:
     assert text.count("<script>") == 1
     assert "300 of 2,000" in text
     assert "clone" in text
-    assert sum(one["Queues"] for one in found.sites()) == 2000 - sum(n % 500 == 7 for n in range(2000))
+    assert sum(one["Queues"] for one in found.list_sites()) == 2000 - sum(n % 500 == 7 for n in range(2000))

@@ -36,12 +36,12 @@ def test_both_forms_of_a_map(tmp_path):
         assert (found.sids, found.names) == ({OLD: NEW}, {"S-1-5-21-1-2-3-1002": "ann"})
         assert found.domains == {"S-1-5-21-4-5-6": "S-1-5-21-7-8-9"}
         assert len(found.sha256) == 64
-        whole = found.resolved({"ann": "S-1-5-21-7-8-9-5"})
-        assert whole.new(Sid("S-1-5-21-1-2-3-1002")) == Sid("S-1-5-21-7-8-9-5")
-        assert whole.new(Sid("S-1-5-21-4-5-6-77")) == Sid("S-1-5-21-7-8-9-77")
-        assert whole.new(Sid("S-1-5-21-1-2-3-9")) is None
+        whole = found.resolve_names({"ann": "S-1-5-21-7-8-9-5"})
+        assert whole.look_up(Sid("S-1-5-21-1-2-3-1002")) == Sid("S-1-5-21-7-8-9-5")
+        assert whole.look_up(Sid("S-1-5-21-4-5-6-77")) == Sid("S-1-5-21-7-8-9-77")
+        assert whole.look_up(Sid("S-1-5-21-1-2-3-9")) is None
         with pytest.raises(ConfigError, match="does not have: ann"):
-            found.resolved({})
+            found.resolve_names({})
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_every_place_in_a_descriptor():
     rewriter = SidRewriter(SidMap(sids={OLD: NEW}))
     other = "S-1-5-21-1-2-3-5"
     made = SecurityDescriptor.from_bytes(
-        rewriter.descriptor(descriptor(OLD, OLD, OLD, "S-1-1-0", other), "q")
+        rewriter.rewrite_descriptor(descriptor(OLD, OLD, OLD, "S-1-1-0", other), "q")
     )
     assert made == SecurityDescriptor.from_bytes(descriptor(NEW, NEW, NEW, "S-1-1-0", other))
     assert rewriter.unmapped == {(other, "q"): 1}
-    rewriter.descriptor(descriptor(other, other, other), "q")
-    rewriter.descriptor(descriptor(other, other, other), "m")
+    rewriter.rewrite_descriptor(descriptor(other, other, other), "q")
+    rewriter.rewrite_descriptor(descriptor(other, other, other), "m")
     assert rewriter.unmapped == {(other, "q"): 5, (other, "m"): 4}
-    assert rewriter.sid(OLD, "u") == NEW
-    assert rewriter.sid("S-1-5-18", "u") == "S-1-5-18"
+    assert rewriter.rewrite_sid(OLD, "u") == NEW
+    assert rewriter.rewrite_sid("S-1-5-18", "u") == "S-1-5-18"
     assert ("S-1-5-18", "u") not in rewriter.unmapped
 
 
@@ -106,12 +106,12 @@ SIDS = st.sampled_from([OLD, NEW, "S-1-1-0", "S-1-5-32-544", "S-1-5-21-9-9-9-500
 @given(st.lists(SIDS, min_size=2, max_size=6))
 def test_nothing_to_replace_leaves_every_octet(sids):
     image = descriptor(*sids)
-    assert SidRewriter(SidMap()).descriptor(image, "q") is image
+    assert SidRewriter(SidMap()).rewrite_descriptor(image, "q") is image
 
 
 @given(st.lists(SIDS, min_size=2, max_size=6))
 def test_the_way_there_and_back(sids):
     other = "S-1-5-21-6-6-6-6"
-    there = SidRewriter(SidMap(sids={OLD: other})).descriptor(descriptor(*sids), "q")
-    back = SidRewriter(SidMap(sids={other: OLD})).descriptor(there, "q")
+    there = SidRewriter(SidMap(sids={OLD: other})).rewrite_descriptor(descriptor(*sids), "q")
+    back = SidRewriter(SidMap(sids={other: OLD})).rewrite_descriptor(there, "q")
     assert SecurityDescriptor.from_bytes(back) == SecurityDescriptor.from_bytes(descriptor(*sids))

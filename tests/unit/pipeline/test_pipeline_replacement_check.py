@@ -38,7 +38,7 @@ MOVE = Move(
     new=DN.parse(NEW),
     old_computer=OLD_COMPUTER,
     new_computer=NEW_COMPUTER,
-).operation("queue-manager", "Machine", 1)
+).make_operation("queue-manager", "Machine", 1)
 SERVERS = f"CN=Servers,CN=Berlin,CN=Sites,{CONFIGURATION}"
 LINK = f"CN=a,CN=MsmqServices,CN=Services,{CONFIGURATION}"
 GROUP, ALIAS = f"CN=list,CN=Users,{ROOT}", f"CN=alias,CN=Users,{ROOT}"

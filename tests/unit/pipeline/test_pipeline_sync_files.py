@@ -54,15 +54,15 @@ def loaded(folder: Path, text: str) -> Declaration:
 def test_a_file_is_what_it_says(tmp_path):
     declared = loaded(tmp_path, WHOLE)
     (site,), (first, second) = declared.sites, declared.machines
-    assert (site.name, site.line, site.element().intra_site_replication_interval) == ("Berlin", 2, 4)
-    assert (first.name, first.element().queue_manager_quota, second.queues) == ("WEB01", 500_000, None)
+    assert (site.name, site.line, site.make_element().intra_site_replication_interval) == ("Berlin", 2, 4)
+    assert (first.name, first.make_element().queue_manager_quota, second.queues) == ("WEB01", 500_000, None)
     assert [(one.name, one.line) for one in first.queues or ()] == [
         ("orders", 7),
         ("copies", 14),
         ("0123", 15),
     ]
     orders, copies, plain = first.queues or ()
-    queue = orders.element("WEB01")
+    queue = orders.make_element("WEB01")
     assert (queue.pathname, queue.label, queue.quota, queue.journaling) == (
         "WEB01\\orders",
         "yes",
@@ -70,7 +70,7 @@ def test_a_file_is_what_it_says(tmp_path):
         True,
     )
     assert (copies.rights, copies.attributes) == (orders.rights, orders.attributes)
-    assert plain.element("WEB01").populated == {"Pathname"}
+    assert plain.make_element("WEB01").populated == {"Pathname"}
     assert declared.source == str((tmp_path / "declared.yaml").resolve())
 
 
@@ -79,7 +79,7 @@ def test_python_declares_the_same():
         name="orders", attributes={"Quota": 5}, rights=DeclaredRights(allow={"Everyone": ("Send",)})
     )
     declared = Declaration(machines=(DeclaredMachine(name="web01", queues=(queue,)),))
-    assert [one.name for one in declared.objects()] == ["web01", "orders"]
+    assert [one.name for one in declared.list_objects()] == ["web01", "orders"]
     with pytest.raises(ValueError, match="has no attribute 'Qota': did you mean Quota"):
         DeclaredQueue(name="orders", attributes={"Qota": 5})
     with pytest.raises(ValueError, match="no right 'Snd': did you mean Send"):
@@ -194,11 +194,11 @@ def test_stored_rights_are_what_was_declared(data, ldap_class, profile):
     """What a server holds after rights were written grants and denies the declared rights, and no others."""
     kind = KINDS[ldap_class]
     form = RightsForm(PROFILES[profile], ldap_class)
-    old = data.draw(rights_on(kind)).descriptor(kind, {}, None)
-    present = data.draw(st.none() | st.just(form.stored(old, None)))
+    old = data.draw(rights_on(kind)).build_descriptor(kind, {}, None)
+    present = data.draw(st.none() | st.just(form.build_stored(old, None)))
     rights = data.draw(rights_on(kind))
-    declared = rights.descriptor(kind, {}, None)
-    shown = SecurityDescriptor.from_bytes(form.shown(form.stored(declared, present)))
+    declared = rights.build_descriptor(kind, {}, None)
+    shown = SecurityDescriptor.from_bytes(form.build_shown(form.build_stored(declared, present)))
     assert {(ace.type, ace.sid, ace.mask) for ace in shown.dacl.aces} == {
         (ace.type, ace.sid, ace.mask) for ace in declared.dacl.aces
     }
@@ -208,21 +208,23 @@ def test_stored_rights_are_what_was_declared(data, ldap_class, profile):
 
 def test_what_rights_do_not_say_stays():
     old = SecurityDescriptor.from_sddl("O:BAG:BUD:PAI(A;;0x24;;;WD)(A;ID;0x2;;;AN)S:(AU;SA;0x1;;;WD)")
-    declared = DeclaredRights(allow={"Everyone": ("Send",)}).descriptor(QueueAccess, {}, None)
+    declared = DeclaredRights(allow={"Everyone": ("Send",)}).build_descriptor(QueueAccess, {}, None)
     form = RightsForm(PROFILES["openldap"], "mSMQQueue")
-    new = SecurityDescriptor.from_bytes(form.stored(declared, bytes(old)))
+    new = SecurityDescriptor.from_bytes(form.build_stored(declared, bytes(old)))
     assert new == SecurityDescriptor.from_sddl("O:BAG:BUD:PAI(A;;0x4;;;WD)(A;ID;0x2;;;AN)S:(AU;SA;0x1;;;WD)")
     of_domain = RightsForm(PROFILES["activedirectory"], "mSMQQueue")
-    sent = SecurityDescriptor.from_bytes(of_domain.stored(declared, bytes(old)))
+    sent = SecurityDescriptor.from_bytes(of_domain.build_stored(declared, bytes(old)))
     assert (sent.owner, sent.group, sent.sacl) == (None, None, None)  # parts that are not sent stay
     assert sent.to_sddl().startswith("D:P(OA;;CR;06bd3202-")
 
 
 def test_sddl_with_an_owner_changes_the_owner():
-    declared = DeclaredRights(sddl="O:DAD:P(A;;0x4;;;WD)").descriptor(QueueAccess, {}, Sid("S-1-5-21-1-2-3"))
+    declared = DeclaredRights(sddl="O:DAD:P(A;;0x4;;;WD)").build_descriptor(
+        QueueAccess, {}, Sid("S-1-5-21-1-2-3")
+    )
     assert declared.owner == Sid("S-1-5-21-1-2-3-512")
     old = SecurityDescriptor.from_sddl("O:BAG:BUD:(A;;0x24;;;WD)")
-    stored = RightsForm(PROFILES["openldap"], "mSMQQueue").stored(declared, bytes(old))
+    stored = RightsForm(PROFILES["openldap"], "mSMQQueue").build_stored(declared, bytes(old))
     assert SecurityDescriptor.from_bytes(stored).to_sddl() == "O:S-1-5-21-1-2-3-512G:BUD:P(A;;LC;;;WD)"
 
 
@@ -232,10 +234,10 @@ def test_names_of_rights_and_accounts():
     rights = DeclaredRights(
         allow={"authenticated users": ("Send",), "clerks": ("Peek",), "S-1-1-0": ("Peek",)}
     )
-    assert list(rights.accounts()) == ["clerks"]
+    assert list(rights.list_accounts()) == ["clerks"]
     with pytest.raises(ValueError, match="the directory has no account clerks"):
-        rights.descriptor(QueueAccess, {}, None)
+        rights.build_descriptor(QueueAccess, {}, None)
     clerks = Sid("S-1-5-21-1-2-3-1104")
     both = DeclaredRights(allow={"Clerks": ("Send",), clerks.text: ("Peek",)})
-    (ace,) = both.descriptor(QueueAccess, {"clerks": clerks}, None).dacl.aces
+    (ace,) = both.build_descriptor(QueueAccess, {"clerks": clerks}, None).dacl.aces
     assert (ace.sid, ace.mask) == (clerks, 0x6)  # one account, named twice

@@ -262,7 +262,7 @@ def test_the_model_of_an_export(tmp_path):
         "label": "O",
     }
     assert rows["account.Everyone"]["sid"] == "S-1-1-0"
-    assert json.loads((out / "report.json").read_text()) == result.document()
+    assert json.loads((out / "report.json").read_text()) == result.to_document()
     page = (out / "report.md").read_text()
     assert "web01\\\\a\\|b \\<x\\>\\&'\\$\\(y\\)" in page  # nothing of it is Markdown or HTML
     made = json.loads((out / "definitions.json").read_text())

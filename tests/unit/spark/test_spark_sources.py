@@ -290,13 +290,13 @@ def test_passwords_of_databases(tmp_path, monkeypatch):
     refuse_secret("jdbc:oracle:thin:@//host:1521/mqis")
     (tmp_path / "secret").write_text("s3cret\n")
     in_file = mapping_of(tmp_path, '[jdbc]\npassword_file = "secret"')
-    assert in_file.jdbc.password() == "s3cret"
+    assert in_file.jdbc.read_password() == "s3cret"
     assert "s3cret" not in repr(in_file)
     in_environment = mapping_of(tmp_path, '[jdbc]\npassword_env = "MQIS_PASSWORD"')
     with pytest.raises(ConfigError, match="MQIS_PASSWORD is not set"):
-        in_environment.jdbc.password()
+        in_environment.jdbc.read_password()
     monkeypatch.setenv("MQIS_PASSWORD", "other")
-    assert in_environment.jdbc.password() == "other"
+    assert in_environment.jdbc.read_password() == "other"
     assert is_jdbc("JDBC:postgresql://h/d")
     assert not is_jdbc("mqis")
     assert shorten_url("jdbc:sqlserver://h:1433;databaseName=mqis;user=x") == "jdbc:sqlserver://h:1433"

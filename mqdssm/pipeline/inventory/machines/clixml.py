@@ -34,7 +34,7 @@ def read_clixml(text: str) -> list[Any]:
     parser.StartDoctypeDeclHandler = _refuse_document_type
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.text
+    parser.CharacterDataHandler = reader.add_text
     try:
         parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
@@ -90,7 +90,7 @@ class _Element:
             raise ValueError("a dictionary has something else than entries with a text or number as key")  # noqa: TRY004  the reader takes ValueError
         self.fields[str(key)] = value.get("Value")
 
-    def result(self, objects: dict[str, tuple[Any, int]]) -> Any:
+    def build_result(self, objects: dict[str, tuple[Any, int]]) -> Any:
         """Return the value of the element.
 
         Args:
@@ -141,12 +141,12 @@ class _Reader:
             raise ValueError(f"the document is {tag[:40]!r}, not 'Objs' as PowerShell writes it")
         self._open.append(_Element(tag, attributes))
 
-    def text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         self._open[-1].texts.append(text)
 
     def end(self, _: str) -> None:
         element = self._open.pop()
-        value = element.result(self._known)
+        value = element.build_result(self._known)
         if self._open:
             self._open[-1].take(element, value)
         else:

@@ -126,7 +126,7 @@ class _QueueCounter(_Part):
     messages_in_journal_queue: Number | None = None
     bytes_in_journal_queue: Number | None = None
 
-    def counts(self) -> Counts:
+    def to_counts(self) -> Counts:
         return Counts(
             self.messages_in_queue,
             self.bytes_in_queue,
@@ -172,7 +172,7 @@ class _Output(_Part):
         numbers = self.service_counters or _ServiceCounters()
         counted = sort_instances(
             (self.computer_name, self.dns_host_name),
-            ((counter.name, counter.counts()) for counter in self.queue_counters or ()),
+            ((counter.name, counter.to_counts()) for counter in self.queue_counters or ()),
         )
         return MachineReport(
             origin=origin,

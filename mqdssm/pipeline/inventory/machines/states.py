@@ -93,12 +93,12 @@ class MachineStates:
         self._matches = matches_of(list(_list_directory_machines(rows, dns_name)), answers_of(reports))
         self.counts: Mapping[str, int] = Counter(match.state for match in self._matches)
 
-    def machines(self) -> Iterator[Record]:
+    def list_machines(self) -> Iterator[Record]:
         """Yield all machines: those of the directory, then those that are not in it."""
         for match in self._matches:
             yield _make_machine_record(match)
 
-    def queues(self) -> Iterator[Record]:
+    def list_queues(self) -> Iterator[Record]:
         """Yield all queues: those of the directory, then those that only machines have."""
         places = {match.machine.place: match for match in self._matches if match.machine is not None}
         by_name = self._by_name()
