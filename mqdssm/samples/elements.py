@@ -65,10 +65,10 @@ def _read_enterprise_guid(plan: EnterprisePlan) -> UUID:
 
 def make_site(plan: EnterprisePlan, number: int) -> Site:
     """Make a site."""
-    rng = plan.rng("site", number)
+    rng = plan.make_rng("site", number)
     values: dict[str, Any] = {
-        "identifier": plan.guid("site", number),
-        "name": plan.place(number).name,
+        "identifier": plan.compute_guid("site", number),
+        "name": plan.name_site(number).name,
         "intra_site_replication_interval": rng.of((2, 2, 5, 10)),
         "inter_site_replication_interval": rng.of((10, 10, 30, 60)),
         "foreign_site": plan.is_foreign(number),
@@ -84,12 +84,14 @@ def make_link(plan: EnterprisePlan, first: int, second: int) -> RoutingLink:
     The gates of the link are the routing servers at both ends.
     """
     values: dict[str, Any] = {
-        "identifier": plan.guid("link", first, second),
-        "site1_identifier": plan.guid("site", first),
-        "site2_identifier": plan.guid("site", second),
-        "actual_cost": plan.rng("cost", first, second).of(COSTS),
-        "description": f"{plan.place(first).name} - {plan.place(second).name}",
-        "site_gate_identifier_list": tuple(plan.guid("machine", plan.gate(end)) for end in (first, second)),
+        "identifier": plan.compute_guid("link", first, second),
+        "site1_identifier": plan.compute_guid("site", first),
+        "site2_identifier": plan.compute_guid("site", second),
+        "actual_cost": plan.make_rng("cost", first, second).of(COSTS),
+        "description": f"{plan.name_site(first).name} - {plan.name_site(second).name}",
+        "site_gate_identifier_list": tuple(
+            plan.compute_guid("machine", plan.find_gate(end)) for end in (first, second)
+        ),
     }
     return RoutingLink.from_directory(values)
 
@@ -105,17 +107,17 @@ def make_machine(
         role: its role; None: the role of the plan.
         site_number: its site; None: the site of the plan. With a number it has no routing server.
     """
-    router = plan.routing_server(number) if site_number is None else None
+    router = plan.find_routing_server(number) if site_number is None else None
     sites = plan.sites_of(number) if site_number is None else (site_number,)
-    role = role or plan.role(number)
-    name = plan.machine_name(number, role, sites[-1])
-    rng = plan.rng("machine", number)
+    role = role or plan.choose_role(number)
+    name = plan.name_machine(number, role, sites[-1])
+    rng = plan.make_rng("machine", number)
     system = _draw_system(rng, role)
     is_foreign = plan.is_foreign_machine(number)
     if is_foreign:
         system = sample_names.FOREIGN_SYSTEM
-    identifier = plan.guid("machine", number)
-    routers = () if router is None else (plan.guid("machine", router),)
+    identifier = plan.compute_guid("machine", number)
+    routers = () if router is None else (plan.compute_guid("machine", router),)
     values: dict[str, Any] = {
         "identifier": identifier,
         "computer_name": name,
@@ -126,7 +128,7 @@ def make_machine(
         "queue_manager_quota": rng.of(QUOTAS),
         "journal_quota": rng.of(QUOTAS),
         "foreign_system": is_foreign,
-        "site_identifier_list": tuple(plan.guid("site", site) for site in sites),
+        "site_identifier_list": tuple(plan.compute_guid("site", site) for site in sites),
         "out_routing_server_identifier_list": routers,
         "in_routing_server_identifier_list": routers,
         "routing_server": role.routing,
@@ -153,17 +155,19 @@ def has_windows_nt(plan: EnterprisePlan, number: int) -> bool:
     """
     if plan.is_foreign_machine(number):
         return False
-    return _draw_system(plan.rng("machine", number), plan.role(number)).version == sample_names.NT4
+    return (
+        _draw_system(plan.make_rng("machine", number), plan.choose_role(number)).version == sample_names.NT4
+    )
 
 
 def _make_signing_key(plan: EnterprisePlan, number: int, name: str) -> bytes:
-    identifier = plan.guid("signing", number)
+    identifier = plan.compute_guid("signing", number)
     return bytes(sign_certificates({identifier: make_certificate(name, identifier)}))
 
 
 def make_user_name(plan: EnterprisePlan, number: int) -> str:
     """Return the name of a user, unique by its number."""
-    rng = plan.rng("user name", number)
+    rng = plan.make_rng("user name", number)
     return f"{rng.of(sample_names.FIRST_NAMES)}.{rng.of(sample_names.LAST_NAMES)}{number}"
 
 
@@ -175,13 +179,13 @@ def make_user(plan: EnterprisePlan, number: int, certificates: int | None = None
         number: of the user.
         certificates: their number; None: the number of the plan.
     """
-    count = plan.rng("user", number).of(CERTIFICATES) if certificates is None else certificates
-    identifiers = [plan.guid("certificate", number, which) for which in range(count)]
+    count = plan.make_rng("user", number).of(CERTIFICATES) if certificates is None else certificates
+    identifiers = [plan.compute_guid("certificate", number, which) for which in range(count)]
     name = make_user_name(plan, number)
     signed = sign_certificates({identifier: make_certificate(name, identifier) for identifier in identifiers})
     values: dict[str, Any] = {
-        "identifier": plan.guid("user", number),
-        "security_identifier": str(plan.user_sid(number)),
+        "identifier": plan.compute_guid("user", number),
+        "security_identifier": str(plan.make_user_sid(number)),
         "certificate_digest_list": signed.digests(),
         "certificates": bytes(signed) if count else b"",
     }

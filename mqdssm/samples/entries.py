@@ -42,9 +42,11 @@ class SampleEntries:
         plan, root = self._plan, self._plan.root_dn
         dns = {}
         for site in range(plan.sites):
-            dns[plan.guid("site", site)] = str(places.site_dn(root, plan.place(site).name))
-            gate = plan.gate(site)
-            dns[plan.guid("machine", gate)] = str(places.queue_manager_dn(root, plan.machine_name(gate)))
+            dns[plan.compute_guid("site", site)] = str(places.site_dn(root, plan.name_site(site).name))
+            gate = plan.find_gate(site)
+            dns[plan.compute_guid("machine", gate)] = str(
+                places.queue_manager_dn(root, plan.name_machine(gate))
+            )
         return dns
 
     def refer(self, guid: UUID, dn: DN) -> None:
@@ -53,26 +55,26 @@ class SampleEntries:
 
     # -- elements
 
-    def enterprise(self, obj: Enterprise) -> MadeEntry:
+    def make_enterprise(self, obj: Enterprise) -> MadeEntry:
         """Make the entry of ``CN=MsmqServices``."""
         return self._maker.enterprise(obj)
 
-    def site(self, obj: Site) -> Iterator[MadeEntry]:
+    def make_site(self, obj: Site) -> Iterator[MadeEntry]:
         """Make the entries of a site and of the container of its servers."""
         site_entry = self._maker.site(obj)
         yield site_entry
         servers = places.servers_dn(self._plan.root_dn, site_entry.dn.name)
-        yield self._maker.servers(site_entry.dn.name, self._plan.guid("container", servers))
+        yield self._maker.servers(site_entry.dn.name, self._plan.compute_guid("container", servers))
 
-    def link(self, obj: RoutingLink) -> MadeEntry:
+    def make_link(self, obj: RoutingLink) -> MadeEntry:
         """Make the entry of a routing link."""
         return self._maker.link(obj)
 
-    def user(self, obj: User, name: str) -> MadeEntry:
+    def make_user(self, obj: User, name: str) -> MadeEntry:
         """Make the entry of a user."""
         return self._maker.user(obj, name)
 
-    def queue(self, obj: Queue) -> MadeEntry:
+    def make_queue(self, obj: Queue) -> MadeEntry:
         """Make the entry of a queue."""
         # upper case, as in the machine names of the plan, and in slapd's DNs below them
         computer = PathName.parse_stored(obj.pathname or "").computer.upper()
@@ -80,14 +82,14 @@ class SampleEntries:
 
     # -- machines
 
-    def machine(self, machine: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
+    def make_machine(self, machine: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
         """Make the entries of the computer and the queue manager of a machine."""
         computer = self._make_computer(machine)
         return computer, self._maker.queue_manager(machine.manager, computer.dn)
 
     def _make_computer(self, machine: MachineRoles) -> MadeEntry:
         plan, name = self._plan, machine.manager.computer_name or ""
-        guid, sid = plan.guid("computer", machine.number), plan.computer_sid(machine.number)
+        guid, sid = plan.compute_guid("computer", machine.number), plan.make_computer_sid(machine.number)
         computer = self._maker.computer(name, plan.domain, guid=guid, sid=sid)
         computer.values |= {
             "operatingSystem": (machine.system.name.encode(),),
@@ -96,17 +98,19 @@ class SampleEntries:
         computer.values |= self._maker.computer_keys(machine.manager)
         return computer
 
-    def settings(self, machine: MachineRoles, manager: MadeEntry, site: str) -> tuple[MadeEntry, MadeEntry]:
+    def make_settings(
+        self, machine: MachineRoles, manager: MadeEntry, site: str
+    ) -> tuple[MadeEntry, MadeEntry]:
         """Make the server object and the mSMQSettings of a machine in a site.
 
         See [MS-MQDSSM] 3.1.6.1.1.3.
         """
         plan, name = self._plan, machine.manager.computer_name or ""
         server = places.server_dn(plan.root_dn, site, name)
-        guid = plan.guid("settings", machine.number, site)
+        guid = plan.compute_guid("settings", machine.number, site)
         original = machine.manager.identifier or UUID(int=0)
         return (
-            self._maker.server(site, name, plan.guid("container", server)),
+            self._maker.server(site, name, plan.compute_guid("container", server)),
             self._maker.settings(manager, site, original, guid),
         )
 
@@ -136,16 +140,16 @@ def build_base_tree(
 def make_objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
     """Make all objects except the enterprise, parents first; each one on demand."""
     for number in range(plan.sites):
-        yield from entries.site(elements.make_site(plan, number))
+        yield from entries.make_site(elements.make_site(plan, number))
     for number in range(plan.users):
-        yield entries.user(elements.make_user(plan, number), elements.make_user_name(plan, number))
+        yield entries.make_user(elements.make_user(plan, number), elements.make_user_name(plan, number))
     for number in range(plan.machines):
         machine = elements.make_machine(plan, number)
-        computer, manager = entries.machine(machine)
+        computer, manager = entries.make_machine(machine)
         yield from (computer, manager)
         if machine.role.has_settings:
             for site in plan.sites_of(number):
-                yield from entries.settings(machine, manager, plan.place(site).name)
-        yield from map(entries.queue, Queues(plan, number))
-    for first, second in plan.links():
-        yield entries.link(elements.make_link(plan, first, second))
+                yield from entries.make_settings(machine, manager, plan.name_site(site).name)
+        yield from map(entries.make_queue, Queues(plan, number))
+    for first, second in plan.list_links():
+        yield entries.make_link(elements.make_link(plan, first, second))

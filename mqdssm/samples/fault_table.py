@@ -79,7 +79,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
 
     # -- queue managers, computers and their settings
     Fault(rule="queue-manager-sites-exist", type="queue-manager", scene=lambda s: s.machine(),
-          fields={"site_identifier_list": lambda s: (s.plan.guid("site", s.home), s.ghost("site"))}),
+          fields={"site_identifier_list": lambda s: (s.plan.compute_guid("site", s.home), s.ghost("site"))}),
     Fault(rule="queue-manager-has-site", type="queue-manager", scene=lambda s: s.machine(),
           fields={"site_identifier_list": ()}),
     Fault(rule="queue-manager-computer-exists", type="queue-manager", scene=lambda s: s.machine(), forms=LDIF,
@@ -188,7 +188,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault(rule="user-sid-form", type="user", scene=lambda s: s.user(),
           fields={"security_identifier": DROP}, ldap={"objectSid": None}),
     Fault(rule="user-sid-unique", type="user", scene=lambda s: (s.user(), s.user()),
-          fields={"security_identifier": lambda s: str(s.plan.user_sid(s.extras[0].number))}),
+          fields={"security_identifier": lambda s: str(s.plan.make_user_sid(s.extras[0].number))}),
     Fault(rule="user-certificate-digest-list-form", type="user", scene=lambda s: s.user(),
           fields={"certificates": DROP, "certificate_digest_list": DROP},
           ldap={"mSMQDigests": bytes(15), "mSMQSignCertificates": None},

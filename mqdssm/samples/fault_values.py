@@ -39,7 +39,7 @@ def descriptor(*aces: Ace) -> Callable[[FaultStage], bytes]:
     """Make descriptors with an administrator as owner and some more entries."""
 
     def make(stage: FaultStage) -> bytes:
-        admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+        admins = stage.plan.make_sid(security.DOMAIN_ADMINS_RID)
         full = allow(admins, QueueAccess.GENERIC_ALL)
         return security.make_descriptor(admins, [*aces, full])
 
@@ -54,25 +54,25 @@ def open_to_all(stage: FaultStage) -> bytes:
     if not stage.copy % 2:
         return descriptor(allow(EVERYONE, QueueAccess.GENERIC_ALL))(stage)
     send = QueueAccess.GENERIC_WRITE
-    users = stage.plan.sid(security.DOMAIN_USERS_RID)
+    users = stage.plan.make_sid(security.DOMAIN_USERS_RID)
     return descriptor(allow(EVERYONE, send), allow(users, QueueAccess.GENERIC_ALL & ~send))(stage)
 
 
 def without_owner(stage: FaultStage) -> bytes:
     """Return a descriptor without an owner."""
-    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    admins = stage.plan.make_sid(security.DOMAIN_ADMINS_RID)
     return security.make_descriptor(None, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def owned_by_everyone(stage: FaultStage) -> bytes:
     """Return a descriptor with Everyone as owner."""
-    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    admins = stage.plan.make_sid(security.DOMAIN_ADMINS_RID)
     return security.make_descriptor(EVERYONE, [allow(admins, QueueAccess.GENERIC_ALL)])
 
 
 def without_dacl(stage: FaultStage) -> bytes:
     """Return a descriptor without a DACL, or in the next copy with a NULL DACL."""
-    admins = stage.plan.sid(security.DOMAIN_ADMINS_RID)
+    admins = stage.plan.make_sid(security.DOMAIN_ADMINS_RID)
     control = DescriptorControl.DACL_PRESENT if stage.copy % 2 else 0
     return bytes(SecurityDescriptor.build(owner=admins, control=control))
 
@@ -169,7 +169,7 @@ def planted_site(stage: FaultStage) -> UUID:
 
 def first_name(stage: FaultStage) -> str:
     """Return the name of the first of two machines."""
-    return stage.plan.machine_name(stage.extras[0].number, CLIENT, stage.home)
+    return stage.plan.name_machine(stage.extras[0].number, CLIENT, stage.home)
 
 
 def first_path(stage: FaultStage) -> str:
@@ -179,7 +179,7 @@ def first_path(stage: FaultStage) -> str:
 
 def path(form: str) -> Callable[[FaultStage], str]:
     """Make path names on the machine of the planted queue."""
-    return lambda stage: f"{stage.plan.machine_name(stage.host).lower()}\\{form.format(stage.serial)}"
+    return lambda stage: f"{stage.plan.name_machine(stage.host).lower()}\\{form.format(stage.serial)}"
 
 
 def other_role(stage: FaultStage) -> int:
@@ -290,7 +290,7 @@ def settings_without_manager(stage: FaultStage, entries: Entries) -> None:
 
 def same_sid(stage: FaultStage, entries: Entries) -> None:
     """Give all computers of a stage one SID, which no other computer has."""
-    sid = stage.plan.computer_sid(_extras_of_type(stage, "queue-manager")[0].number)
+    sid = stage.plan.make_computer_sid(_extras_of_type(stage, "queue-manager")[0].number)
     entries["computer"].values["objectSid"] = (bytes(sid),)
 
 
@@ -333,7 +333,7 @@ def other_link(stage: FaultStage, entries: Entries) -> None:
     The name differs from that of the link to the planted site.
     """
     entry = entries["routing-link"]
-    name = compute.link_name(stage.plan.guid("site", stage.home), stage.ghost("site"))
+    name = compute.link_name(stage.plan.compute_guid("site", stage.home), stage.ghost("site"))
     entry.dn = entry.dn.parent.child("CN", name)
 
 
@@ -343,7 +343,7 @@ def ghost_gates(stage: FaultStage) -> tuple[bytes, ...]:
     The queue manager is given by its DN.
     """
     plan, root = stage.plan, stage.plan.root_dn
-    names = [plan.machine_name(plan.gate(stage.home))]
+    names = [plan.name_machine(plan.find_gate(stage.home))]
     names += [str(site.gate.computer_name) for site in _extras_of_type(stage, "site") if site.gate]
     return (*(str(places.queue_manager_dn(root, name)).encode() for name in names), *ghost_dn(stage))
 

@@ -116,7 +116,7 @@ class FaultStage:
 
     def ghost(self, *names: object) -> UUID:
         """Return the GUID of an object that does not exist."""
-        return self.plan.guid("ghost", self.serial, *names)
+        return self.plan.compute_guid("ghost", self.serial, *names)
 
     @property
     def host(self) -> int:
@@ -131,7 +131,7 @@ class FaultStage:
     def queue(self, *, faulty: bool = True) -> Extra:
         """Make a queue."""
         number = next(self._numbers.queue)
-        queue = Queues(self.plan, self.host).queue(number, name=f"planted.{self.rule}.{number}")
+        queue = Queues(self.plan, self.host).make_queue(number, name=f"planted.{self.rule}.{number}")
         return self._add(Extra("queue", number, queue, machine=self.host, faulty=faulty))
 
     def machine(
@@ -180,10 +180,10 @@ class FaultStage:
         """Make a link between a sound site and a planted one."""
         ends = (second.number, first) if turned else (first, second.number)
         link = elements.make_link(self.plan, *ends)
-        gates = (self.plan.guid("machine", self.plan.gate(first)), self.gate_of(second))
+        gates = (self.plan.compute_guid("machine", self.plan.find_gate(first)), self.gate_of(second))
         number = next(self._numbers.link)
         # two planted links may have the same ends
-        link.__dict__["identifier"] = self.plan.guid("planted link", number)
+        link.__dict__["identifier"] = self.plan.compute_guid("planted link", number)
         link.__dict__["site_gate_identifier_list"] = gates[:: -1 if turned else 1]
         return self._add(Extra("routing-link", number, link, faulty=faulty))
 

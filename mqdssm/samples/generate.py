@@ -228,7 +228,7 @@ class _Sink:
             self._report(self._unreported)
             self._unreported = 0
 
-    def found(self, truths: Iterable[Truth]) -> None:
+    def note_found(self, truths: Iterable[Truth]) -> None:
         if self._truths is not None:
             self._truths.write(truths)
 
@@ -240,7 +240,7 @@ def _write_tables(
     extra: dict[str, list[MqisRow]] = {name: [] for name in MQIS_TABLES}
     for name, row, truths in make_planted_rows(planted, rows):
         extra[name].append(row)
-        sink.found(truths)
+        sink.note_found(truths)
     for name, table in MQIS_TABLES.items():
         writer = TableWriter(folder, table, form)
         sink.written.files.append(writer.path.name)
@@ -264,7 +264,7 @@ def _write_ldif(
             if entry.type:
                 sink.count(entry.type)
         for object_entries, truths in make_planted_entries(planted, entries):
-            sink.found(truths)
+            sink.note_found(truths)
             for entry in object_entries:
                 if entry.type == "enterprise":
                     enterprises.append(entry)
@@ -272,7 +272,7 @@ def _write_ldif(
                 file.write(entry_ldif(entry.pairs()) + "\n")
                 if entry.type:
                     sink.count(entry.type)
-    enterprises = enterprises or [entries.enterprise(elements.make_enterprise(plan))]
+    enterprises = enterprises or [entries.make_enterprise(elements.make_enterprise(plan))]
     with (folder / BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
         for pairs in build_base_tree(plan, enterprises):
             file.write(entry_ldif(pairs) + "\n")

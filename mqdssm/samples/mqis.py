@@ -85,7 +85,7 @@ class SampleRowMaker:
         ]
         self._names = [column.name for column in columns_of(table)]
 
-    def row(self, obj: DirectoryObject | None, **more: Any) -> MqisRow:
+    def make_row(self, obj: DirectoryObject | None, **more: Any) -> MqisRow:
         """Make one row.
 
         Args:
@@ -156,19 +156,19 @@ class SampleRows:
         self._nobody = str(GUID_NULL)
         self._has_nt = lru_cache(maxsize=64)(partial(elements.has_windows_nt, plan))
 
-    def enterprise(self, obj: Enterprise) -> MqisRow:
+    def make_enterprise(self, obj: Enterprise) -> MqisRow:
         """Make a row of Enterprise."""
-        return self._makers["Enterprise"].row(
+        return self._makers["Enterprise"].make_row(
             obj,
             E_CSP_NAME="Microsoft Base Cryptographic Provider v1.0",
-            E_PECNAME=self._plan.machine_name(0),
+            E_PECNAME=self._plan.name_machine(0),
             E_PARTITIONID=self._nobody,
             E_SEQNUM=make_sequence(6, 0),
         )
 
-    def site(self, obj: Site, number: int, gate: QueueManager | None) -> MqisRow:
+    def make_site(self, obj: Site, number: int, gate: QueueManager | None) -> MqisRow:
         """Make a row of Site; the gate is its routing server, if it has one."""
-        return self._makers["Site"].row(
+        return self._makers["Site"].make_row(
             obj,
             S_GATES=[] if gate is None else [str(gate.identifier)],
             S_PSC=gate.computer_name if gate is not None and gate.directory_server else "",
@@ -176,48 +176,50 @@ class SampleRows:
             S_SEQNUM=make_sequence(3, number),
         )
 
-    def link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
+    def make_link(self, obj: RoutingLink, number: int, *, own_gates: bool = False) -> MqisRow:
         """Make a row of RoutingLink.
 
         The gates of the link are those of its sites, or its own with `own_gates`.
         """
         gates = [str(gate) for gate in obj.site_gate_identifier_list] if own_gates else None
-        return self._makers["RoutingLink"].row(
+        return self._makers["RoutingLink"].make_row(
             obj, L_GATES=gates, L_PARTITIONID=self._nobody, L_SEQNUM=make_sequence(8, number)
         )
 
-    def network(self, number: int) -> MqisRow:
+    def make_network(self, number: int) -> MqisRow:
         """Make a row of ConnectedNetwork: the network of a site.
 
         A foreign network has its own protocol.
         """
         aces = [allow(EVERYONE, ConnectedNetworkAccess.GENERIC_READ)]
-        admins = self._plan.sid(security.DOMAIN_ADMINS_RID)
+        admins = self._plan.make_sid(security.DOMAIN_ADMINS_RID)
         protocol, name = (IPX, "IPX") if number % 10 == 9 else (IP, "IP")
         if self._plan.is_foreign(number):
             protocol, name = FOREIGN, "foreign"
-        return self._makers["ConnectedNetwork"].row(
+        return self._makers["ConnectedNetwork"].make_row(
             None,
-            CN_GUID=str(self._plan.guid("network", number)),
-            CN_NAME=f"{self._plan.place(number).name} {name}",
+            CN_GUID=str(self._plan.compute_guid("network", number)),
+            CN_NAME=f"{self._plan.name_site(number).name} {name}",
             CN_PROTOCOLID=protocol,
             CN_PARTITIONID=self._nobody,
             CN_SEQNUM=make_sequence(5, number),
             CN_SECURITY=security.make_descriptor(admins, aces),
         )
 
-    def machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
+    def make_machine(self, obj: QueueManager, number: int, site: int) -> MqisRow:
         """Make a row of Machine."""
-        networks = [self._plan.guid("network", network) for network in self._list_networks(number, site)]
+        networks = [
+            self._plan.compute_guid("network", network) for network in self._list_networks(number, site)
+        ]
         address = TA_IP + bytes((10, site % 256, number // 254 % 256, number % 254 + 1))
         if obj.foreign_system:
             address = TA_FOREIGN + networks[0].bytes_le
-        return self._makers["Machine"].row(
+        return self._makers["Machine"].make_row(
             obj,
             QM_SERVICE=convert_service(obj),
             QM_CNS=[str(network) for network in networks],
             QM_ADDRESS=address,
-            QM_PARTITIONID=str(self._plan.guid("site", site)),
+            QM_PARTITIONID=str(self._plan.compute_guid("site", site)),
             QM_SEQNUM=make_sequence(2, number),
         )
 
@@ -225,34 +227,36 @@ class SampleRows:
         """Return the sites whose networks a machine is connected to."""
         return self._plan.sites_of(number) if number < self._plan.machines else (site,)
 
-    def queue(self, obj: Queue, ordinal: int, machine: int) -> MqisRow:
+    def make_queue(self, obj: Queue, ordinal: int, machine: int) -> MqisRow:
         """Make a row of Queue."""
         more = {}
         if obj.pathname is not None and "pathname" in obj.model_fields_set and self._has_nt(machine):
             computer, slash, name = obj.pathname.partition("\\")
             more["Q_PATHNAME"] = computer.upper() + slash + name
-        return self._makers["Queue"].row(
+        return self._makers["Queue"].make_row(
             obj,
             **more,
             Q_SCOPE=ENTERPRISE_SCOPE,
-            Q_QMID=str(self._plan.guid("machine", machine)),
-            Q_PARTITIONID=str(self._plan.guid("site", self._plan.site_of(machine))),
+            Q_QMID=str(self._plan.compute_guid("machine", machine)),
+            Q_PARTITIONID=str(self._plan.compute_guid("site", self._plan.site_of(machine))),
             Q_SEQNUM=make_sequence(1, ordinal),
         )
 
-    def user(self, obj: User, number: int) -> MqisRow:
+    def make_user(self, obj: User, number: int) -> MqisRow:
         """Make a row of User."""
-        return self._makers["User"].row(obj, U_PARTITIONID=self._nobody, U_SEQNUM=make_sequence(7, number))
+        return self._makers["User"].make_row(
+            obj, U_PARTITIONID=self._nobody, U_SEQNUM=make_sequence(7, number)
+        )
 
-    def deleted(self, number: int) -> MqisRow:
+    def make_deleted(self, number: int) -> MqisRow:
         """Make a row of Deleted: a deleted queue."""
-        site = self._plan.rng("deleted", number).below(self._plan.sites)
-        return self._makers["Deleted"].row(
+        site = self._plan.make_rng("deleted", number).below(self._plan.sites)
+        return self._makers["Deleted"].make_row(
             None,
-            D_IDENTIFIER=str(self._plan.guid("deleted", number)),
+            D_IDENTIFIER=str(self._plan.compute_guid("deleted", number)),
             D_OBJTYPE=mqis.QUEUE.object_type,
             D_SCOPE=ENTERPRISE_SCOPE,
-            D_PARTITIONID=str(self._plan.guid("site", site)),
+            D_PARTITIONID=str(self._plan.compute_guid("site", site)),
             D_SEQNUM=make_sequence(4, number),
         )
 
@@ -262,56 +266,56 @@ class SampleRows:
         """Make all rows of a table, each one on demand."""
         return _ALL[table](self)
 
-    def enterprises(self) -> Iterator[MqisRow]:
+    def make_enterprises(self) -> Iterator[MqisRow]:
         """Make all rows of Enterprise."""
-        yield self.enterprise(elements.make_enterprise(self._plan))
+        yield self.make_enterprise(elements.make_enterprise(self._plan))
 
-    def sites(self) -> Iterator[MqisRow]:
+    def make_sites(self) -> Iterator[MqisRow]:
         """Make all rows of Site."""
         plan = self._plan
         for number in range(plan.sites):
-            gate = elements.make_machine(plan, plan.gate(number)).manager
-            yield self.site(elements.make_site(plan, number), number, gate)
+            gate = elements.make_machine(plan, plan.find_gate(number)).manager
+            yield self.make_site(elements.make_site(plan, number), number, gate)
 
-    def links(self) -> Iterator[MqisRow]:
+    def make_links(self) -> Iterator[MqisRow]:
         """Make all rows of RoutingLink."""
-        for number, ends in enumerate(self._plan.links()):
-            yield self.link(elements.make_link(self._plan, *ends), number)
+        for number, ends in enumerate(self._plan.list_links()):
+            yield self.make_link(elements.make_link(self._plan, *ends), number)
 
-    def networks(self) -> Iterator[MqisRow]:
+    def make_networks(self) -> Iterator[MqisRow]:
         """Make all rows of ConnectedNetwork."""
-        return map(self.network, range(self._plan.sites))
+        return map(self.make_network, range(self._plan.sites))
 
-    def machines(self) -> Iterator[MqisRow]:
+    def make_machines(self) -> Iterator[MqisRow]:
         """Make all rows of Machine."""
         for number in range(self._plan.machines):
             manager = elements.make_machine(self._plan, number).manager
-            yield self.machine(manager, number, self._plan.site_of(number))
+            yield self.make_machine(manager, number, self._plan.site_of(number))
 
-    def queues(self) -> Iterator[MqisRow]:
+    def make_queues(self) -> Iterator[MqisRow]:
         """Make all rows of Queue."""
         for number in range(self._plan.machines):
-            first = self._plan.queues_before(number)
+            first = self._plan.count_queues_before(number)
             for index, queue in enumerate(Queues(self._plan, number)):
-                yield self.queue(queue, first + index, number)
+                yield self.make_queue(queue, first + index, number)
 
-    def users(self) -> Iterator[MqisRow]:
+    def make_users(self) -> Iterator[MqisRow]:
         """Make all rows of User."""
         for number in range(self._plan.users):
-            yield self.user(elements.make_user(self._plan, number), number)
+            yield self.make_user(elements.make_user(self._plan, number), number)
 
-    def tombstones(self) -> Iterator[MqisRow]:
+    def make_tombstones(self) -> Iterator[MqisRow]:
         """Make all rows of Deleted."""
-        return map(self.deleted, range(-(-self._plan.queues // DELETED_IN)))
+        return map(self.make_deleted, range(-(-self._plan.queues // DELETED_IN)))
 
 
 _ALL: Final[Mapping[str, Callable[[SampleRows], Iterator[MqisRow]]]] = {
-    "Enterprise": SampleRows.enterprises,
-    "Site": SampleRows.sites,
-    "RoutingLink": SampleRows.links,
-    "ConnectedNetwork": SampleRows.networks,
-    "Machine": SampleRows.machines,
-    "Queue": SampleRows.queues,
-    "User": SampleRows.users,
-    "Deleted": SampleRows.tombstones,
+    "Enterprise": SampleRows.make_enterprises,
+    "Site": SampleRows.make_sites,
+    "RoutingLink": SampleRows.make_links,
+    "ConnectedNetwork": SampleRows.make_networks,
+    "Machine": SampleRows.make_machines,
+    "Queue": SampleRows.make_queues,
+    "User": SampleRows.make_users,
+    "Deleted": SampleRows.make_tombstones,
 }

@@ -100,11 +100,11 @@ class EnterprisePlan:
         """DNS name of the root domain, as ``example.com``."""
         return ".".join(value for rdn in self.root_dn.rdns for _, value in rdn).lower()
 
-    def rng(self, *names: object) -> SeededRandom:
+    def make_rng(self, *names: object) -> SeededRandom:
         """Return the random choices for one part of the enterprise."""
         return SeededRandom(self.seed, *names)
 
-    def guid(self, *names: object) -> UUID:
+    def compute_guid(self, *names: object) -> UUID:
         """Return the GUID of one part of the enterprise."""
         return compute_guid(self.seed, *names)
 
@@ -113,10 +113,10 @@ class EnterprisePlan:
     @cached_property
     def domain_sid(self) -> Sid:
         """SID of the domain."""
-        rng = self.rng("domain")
+        rng = self.make_rng("domain")
         return Sid.of(5, 21, *(rng.between(2**30, 2**32 - 1) for _ in range(3)))
 
-    def sid(self, rid: int) -> Sid:
+    def make_sid(self, rid: int) -> Sid:
         """Return the SID of an account of the domain."""
         return Sid.of(5, *self.domain_sid.subauthorities, rid)
 
@@ -126,25 +126,29 @@ class EnterprisePlan:
 
         Some accounts and descriptors still have it.
         """
-        rng = self.rng("old domain")
+        rng = self.make_rng("old domain")
         return Sid.of(5, 21, *(rng.between(2**20, 2**30) for _ in range(3)))
 
-    def old_sid(self, rid: int) -> Sid:
+    def make_old_sid(self, rid: int) -> Sid:
         """Return the SID of an account of the former domain."""
         return Sid.of(5, *self.old_domain_sid.subauthorities, rid)
 
-    def user_sid(self, number: int) -> Sid:
+    def make_user_sid(self, number: int) -> Sid:
         """Return the SID of a user."""
         rid = FIRST_RID + 2 * number
-        return self.old_sid(rid) if self.rng("old account", number).one_in(OLD_IN) else self.sid(rid)
+        return (
+            self.make_old_sid(rid)
+            if self.make_rng("old account", number).one_in(OLD_IN)
+            else self.make_sid(rid)
+        )
 
-    def computer_sid(self, number: int) -> Sid:
+    def make_computer_sid(self, number: int) -> Sid:
         """Return the SID of the computer of a machine."""
-        return self.sid(FIRST_RID + 1 + 2 * number)
+        return self.make_sid(FIRST_RID + 1 + 2 * number)
 
     # -- sites
 
-    def place(self, site: int) -> SampleSite:
+    def name_site(self, site: int) -> SampleSite:
         """Return name and code of a site; no two sites have the same name."""
         again, index = divmod(site, len(PLACES))
         name = PLACES[index].name
@@ -156,7 +160,7 @@ class EnterprisePlan:
         """Return True if a site has another messaging system; planted sites do not."""
         return site < self.sites and site % FOREIGN_IN == FOREIGN_FIRST
 
-    def links(self) -> Iterator[tuple[int, int]]:
+    def list_links(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of linked sites: every site can be reached from the first one.
 
         No route leads through a foreign site: it has a single link, to the site of its connector.
@@ -165,7 +169,7 @@ class EnterprisePlan:
             if self.is_foreign(site):
                 yield self.home_of(site), site
                 continue
-            rng = self.rng("link", site)
+            rng = self.make_rng("link", site)
             first = self._find_native(min(rng.below(site), rng.below(site)))
             yield first, site
             if site > FOREIGN_FIRST and rng.one_in(3):
@@ -183,7 +187,7 @@ class EnterprisePlan:
         """
         return 0 if self.is_foreign(site) else site
 
-    def gate(self, site: int) -> int:
+    def find_gate(self, site: int) -> int:
         """Return the gate of a site.
 
         The gate is the routing server, or the connector of a foreign site.
@@ -196,7 +200,7 @@ class EnterprisePlan:
         """Return the site of a machine; the first sites are the largest."""
         if machine < self.sites:
             return machine
-        rng = self.rng("site of", machine)
+        rng = self.make_rng("site of", machine)
         return min(rng.below(self.sites), rng.below(self.sites))
 
     def sites_of(self, machine: int) -> tuple[int, ...]:
@@ -208,7 +212,7 @@ class EnterprisePlan:
         """Return True if a machine has another messaging system than MSMQ."""
         return self.sites <= machine < self.machines and self.is_foreign(self.site_of(machine))
 
-    def role(self, machine: int) -> MachineRole:
+    def choose_role(self, machine: int) -> MachineRole:
         """Return the roles of a machine.
 
         The first machine is the primary enterprise controller.
@@ -222,7 +226,7 @@ class EnterprisePlan:
             return MachineRole(routing=True, directory=kind, server=True)
         if self.is_foreign_machine(machine):
             return MachineRole()
-        draw = self.rng("role", machine).below(100)
+        draw = self.make_rng("role", machine).below(100)
         if draw < 2:
             return MachineRole(
                 routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True
@@ -233,7 +237,7 @@ class EnterprisePlan:
             return MachineRole(supporting=True, server=True)
         return MachineRole(remote=draw == 7, server=draw < 45)
 
-    def machine_name(self, machine: int, role: MachineRole | None = None, site: int | None = None) -> str:
+    def name_machine(self, machine: int, role: MachineRole | None = None, site: int | None = None) -> str:
         """Return the NetBIOS name of a machine, at most 15 characters.
 
         Args:
@@ -241,20 +245,20 @@ class EnterprisePlan:
             role: its role, if it does not follow from the number.
             site: its site, if it does not follow from the number.
         """
-        role = role or self.role(machine)
+        role = role or self.choose_role(machine)
         kind = "MQ" if role.routing else "SRV" if role.server else "WS"
-        return f"{self.place(self.site_of(machine) if site is None else site).code}-{kind}{machine:04}"
+        return f"{self.name_site(self.site_of(machine) if site is None else site).code}-{kind}{machine:04}"
 
-    def routing_server(self, machine: int) -> int | None:
+    def find_routing_server(self, machine: int) -> int | None:
         """Return the routing server of a machine; None if it sends directly."""
-        direct = self.role(machine).routing or self.is_foreign_machine(machine)
-        if direct or self.rng("direct", machine).below(10) < 3:
+        direct = self.choose_role(machine).routing or self.is_foreign_machine(machine)
+        if direct or self.make_rng("direct", machine).below(10) < 3:
             return None
-        return self.gate(self.site_of(machine))
+        return self.find_gate(self.site_of(machine))
 
     # -- queues
 
-    def queues_before(self, machine: int) -> int:
+    def count_queues_before(self, machine: int) -> int:
         """Return the number of queues on all machines before a machine."""
         return self.queues * _add_weights(machine) // _add_weights(self.machines)
 

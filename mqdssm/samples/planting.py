@@ -54,9 +54,9 @@ def _refer(stage: FaultStage, entries: SampleEntries) -> None:
     root = stage.plan.root_dn
     for extra in stage.extras:
         if isinstance(extra.obj, Site):
-            entries.refer(extra.guid, places.site_dn(root, stage.plan.place(extra.number).name))
+            entries.refer(extra.guid, places.site_dn(root, stage.plan.name_site(extra.number).name))
         elif isinstance(extra.obj, QueueManager) and extra.roles:
-            name = stage.plan.machine_name(extra.number, extra.roles.role, extra.site)
+            name = stage.plan.name_machine(extra.number, extra.roles.role, extra.site)
             entries.refer(extra.guid, places.queue_manager_dn(root, name))
 
 
@@ -64,16 +64,16 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
     obj = extra.obj
     match obj:
         case Queue():
-            return {"queue": entries.queue(obj)}
+            return {"queue": entries.make_queue(obj)}
         case User():
-            return {"user": entries.user(obj, elements.make_user_name(stage.plan, extra.number))}
+            return {"user": entries.make_user(obj, elements.make_user_name(stage.plan, extra.number))}
         case Site():
-            site, servers = entries.site(obj)
+            site, servers = entries.make_site(obj)
             return {"site": site, "servers": servers}
         case RoutingLink():
-            return {"routing-link": entries.link(obj)}
+            return {"routing-link": entries.make_link(obj)}
         case Enterprise():
-            return {"enterprise": entries.enterprise(obj)}
+            return {"enterprise": entries.make_enterprise(obj)}
         case _:
             return _make_machine(stage, extra, entries)
 
@@ -81,11 +81,11 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
 def _make_machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
     if extra.roles is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
-    computer, manager = entries.machine(extra.roles)
+    computer, manager = entries.make_machine(extra.roles)
     by_type = {"computer": computer, "queue-manager": manager}
     if extra.settings:
-        site = stage.plan.place(extra.site).name
-        by_type["server"], by_type["settings"] = entries.settings(extra.roles, manager, site)
+        site = stage.plan.name_site(extra.site).name
+        by_type["server"], by_type["settings"] = entries.make_settings(extra.roles, manager, site)
     return by_type
 
 
@@ -120,16 +120,16 @@ def _row_of(extra: Extra, rows: SampleRows) -> MqisRow:
     obj = extra.obj
     match obj:
         case Queue():
-            return rows.queue(obj, extra.number, extra.machine)
+            return rows.make_queue(obj, extra.number, extra.machine)
         case User():
-            return rows.user(obj, extra.number)
+            return rows.make_user(obj, extra.number)
         case Site():
-            return rows.site(obj, extra.number, extra.gate)
+            return rows.make_site(obj, extra.number, extra.gate)
         case RoutingLink():
-            return rows.link(obj, extra.number, own_gates=True)
+            return rows.make_link(obj, extra.number, own_gates=True)
         case QueueManager():
-            return rows.machine(obj, extra.number, extra.site)
+            return rows.make_machine(obj, extra.number, extra.site)
         case Enterprise():
-            return rows.enterprise(obj)
+            return rows.make_enterprise(obj)
         case _:
             raise ValueError(f"there is no table for {extra.type}")

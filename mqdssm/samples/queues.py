@@ -34,18 +34,18 @@ class Queues:
     def __init__(self, plan: EnterprisePlan, machine: int) -> None:
         self._plan = plan
         self._machine = machine
-        self._prefix = f"{lower_each(plan.machine_name(machine))}\\"
-        self._place = plan.place(plan.site_of(machine)).name
-        self._first_name = plan.rng("names", machine).below(NAMES)
+        self._prefix = f"{lower_each(plan.name_machine(machine))}\\"
+        self._place = plan.name_site(plan.site_of(machine)).name
+        self._first_name = plan.make_rng("names", machine).below(NAMES)
         self._security = cache(self._make_security)
 
     def __iter__(self) -> Iterator[Queue]:
         """Make every queue that the plan has on the machine."""
-        first = self._plan.queues_before(self._machine)
-        for ordinal in range(first, self._plan.queues_before(self._machine + 1)):
-            yield self.queue(ordinal, number=ordinal - first)
+        first = self._plan.count_queues_before(self._machine)
+        for ordinal in range(first, self._plan.count_queues_before(self._machine + 1)):
+            yield self.make_queue(ordinal, number=ordinal - first)
 
-    def queue(self, ordinal: int, *, number: int | None = None, name: str | None = None) -> Queue:
+    def make_queue(self, ordinal: int, *, number: int | None = None, name: str | None = None) -> Queue:
         """Make one queue.
 
         Args:
@@ -53,15 +53,15 @@ class Queues:
             number: its number on the machine; its name follows from it.
             name: the name, instead of `number`.
         """
-        rng = self._plan.rng("queue", ordinal)
+        rng = self._plan.make_rng("queue", ordinal)
         area, multicast = rng.of(sample_names.AREAS), rng.one_in(MULTICAST_IN)
         values: dict[str, Any] = {
-            "identifier": self._plan.guid("queue", ordinal),
+            "identifier": self._plan.compute_guid("queue", ordinal),
             "label": rng.of(sample_names.LABEL_FORMS).format(
                 area=area, step=rng.of(sample_names.STEPS), site=self._place
             ),
             **draw_times(rng),
-            "type": self._plan.guid("type", area),
+            "type": self._plan.compute_guid("type", area),
             "pathname": self._prefix + (name or self._make_name(number or 0, rng)),
             "journaling": rng.one_in(3),
             "quota": rng.of(QUOTAS),
@@ -92,13 +92,13 @@ class Queues:
         Each of its few owners has many queues.
         """
         plan = self._plan
-        sid = plan.sid(security.DOMAIN_ADMINS_RID)
-        if owner == 0 and plan.rng("old owner", self._machine).one_in(OLD_OWNERS_IN):
-            sid = plan.old_sid(security.DOMAIN_ADMINS_RID)
+        sid = plan.make_sid(security.DOMAIN_ADMINS_RID)
+        if owner == 0 and plan.make_rng("old owner", self._machine).one_in(OLD_OWNERS_IN):
+            sid = plan.make_old_sid(security.DOMAIN_ADMINS_RID)
         elif owner < OWNERS and plan.users:
-            sid = plan.user_sid((self._machine * OWNERS + owner) % plan.users)
+            sid = plan.make_user_sid((self._machine * OWNERS + owner) % plan.users)
         return security.make_queue_security(
-            sid, plan.computer_sid(self._machine), plan.sid(security.DOMAIN_USERS_RID), form
+            sid, plan.make_computer_sid(self._machine), plan.make_sid(security.DOMAIN_USERS_RID), form
         )
 
 

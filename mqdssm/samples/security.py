@@ -26,9 +26,9 @@ def make_public_security(plan: EnterprisePlan, rights: type[EnterpriseAccess | S
 
     Everyone may read, administrators have all rights.
     """
-    admins = plan.sid(DOMAIN_ADMINS_RID)
+    admins = plan.make_sid(DOMAIN_ADMINS_RID)
     aces = [allow(EVERYONE, rights.GENERIC_READ), allow(admins, rights.GENERIC_ALL)]
-    return make_descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
+    return make_descriptor(admins, aces, plan.make_sid(DOMAIN_USERS_RID))
 
 
 def make_machine_security(plan: EnterprisePlan, machine: int) -> bytes:
@@ -36,13 +36,13 @@ def make_machine_security(plan: EnterprisePlan, machine: int) -> bytes:
 
     See [MS-MQDSSM] 3.1.6.1.1.8.
     """
-    admins, machine_sid = plan.sid(DOMAIN_ADMINS_RID), plan.computer_sid(machine)
+    admins, machine_sid = plan.make_sid(DOMAIN_ADMINS_RID), plan.make_computer_sid(machine)
     aces = [
         allow(EVERYONE, MachineAccess.WORLD_RIGHTS),
         allow(machine_sid, MachineAccess.GENERIC_ALL),
         allow(admins, MachineAccess.GENERIC_ALL),
     ]
-    return make_descriptor(admins, aces, plan.sid(DOMAIN_USERS_RID))
+    return make_descriptor(admins, aces, plan.make_sid(DOMAIN_USERS_RID))
 
 
 def make_queue_security(owner: Sid, computer: Sid, users: Sid, form: int) -> bytes:

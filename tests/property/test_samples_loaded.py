@@ -42,7 +42,7 @@ def server():
 def made_of(plan):
     yield elements.make_enterprise(plan)
     yield from (elements.make_site(plan, number) for number in range(plan.sites))
-    yield from (elements.make_link(plan, *ends) for ends in plan.links())
+    yield from (elements.make_link(plan, *ends) for ends in plan.list_links())
     yield from (elements.make_machine(plan, number).manager for number in range(plan.machines))
     yield from (queue for number in range(plan.machines) for queue in Queues(plan, number))
     yield from (elements.make_user(plan, number) for number in range(plan.users))

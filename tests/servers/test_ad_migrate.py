@@ -44,7 +44,7 @@ def check(domain, folder, sample, report):
         managers = {one.identifier: one for one in directory.search(mqdssm.QueueManager)}
         links = list(directory.search(mqdssm.RoutingLink))
         assert len(managers) == sample.machines
-        assert len(links) == len(list(sample.links()))
+        assert len(links) == len(list(sample.list_links()))
         for link in links:  # named by the GUIDs that the sites have now
             ends = (link.site1_identifier, link.site2_identifier)
             assert set(ends) <= set(sites)
@@ -53,11 +53,11 @@ def check(domain, folder, sample, report):
         served = 0
         for number in range(sample.machines):
             wanted = elements.make_machine(sample, number).manager
-            manager = managers[new[sample.guid("machine", number)]]
+            manager = managers[new[sample.compute_guid("machine", number)]]
             assert manager.original_identifier == wanted.identifier
             for name in ("site_identifier_list", "out_routing_server_identifier_list"):
                 assert set(getattr(manager, name)) == {new[guid] for guid in getattr(wanted, name)}
-            served += len(wanted.site_identifier_list) if sample.role(number).has_settings else 0
+            served += len(wanted.site_identifier_list) if sample.choose_role(number).has_settings else 0
         settings = directory.session.find(
             directory.session.naming.configuration, Equal("objectClass", b"mSMQSettings"), ["mSMQQMID"]
         )

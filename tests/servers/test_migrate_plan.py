@@ -59,7 +59,7 @@ def test_a_sample_is_planned_made_and_equal_afterwards(server, tmp_path):
     sample = enterprise_of(server)
     generate(sample, tmp_path / "mqis", SampleForm.MQIS)
     sids = "".join(
-        f"{sample.user_sid(number)},{elements.make_user_name(sample, number)}\n"
+        f"{sample.make_user_sid(number)},{elements.make_user_name(sample, number)}\n"
         for number in range(sample.users)
     )
     for number in range(sample.users):
@@ -101,7 +101,7 @@ def test_a_sample_is_planned_made_and_equal_afterwards(server, tmp_path):
             ]
             assert wrong == []
         links = {link.identifier: link for link in directory.search(mqdssm.RoutingLink)}
-        for ends in sample.links():  # MSMQ 1.0 keeps the gates with the sites
+        for ends in sample.list_links():  # MSMQ 1.0 keeps the gates with the sites
             made_link = elements.make_link(sample, *ends)
             assert set(links[made_link.identifier].site_gate_identifier_list) == set(
                 made_link.site_gate_identifier_list
@@ -152,7 +152,7 @@ def test_defects_are_rejected_with_reasons_and_the_rest_goes_on(server, tmp_path
     # all sound objects are there: the defects stand beside them
     made = {one.guid for one in operations_of(plan, tmp_path / "plan") if one.role == "object"}
     sample = enterprise_of(server)
-    assert {sample.guid("machine", number) for number in range(12)} <= made
+    assert {sample.compute_guid("machine", number) for number in range(12)} <= made
     assert {queue.identifier for number in range(12) for queue in Queues(sample, number)} <= made
 
 
@@ -409,7 +409,7 @@ def test_ldif_of_a_plan_is_what_slapadd_and_ldapmodify_take(server, tmp_path):
 def test_nothing_is_planned_below_a_machine_that_is_skipped(server, tmp_path):
     sample = enterprise_of(server)
     generate(sample, tmp_path / "mqis", SampleForm.MQIS)
-    name = sample.machine_name(0)
+    name = sample.name_machine(0)
     dn = server.add_computer(name)
     keys = elements.make_machine(sample, 1).manager.public_signing_key_list
     with mqdssm.connect(server.url, **access_to(server)) as directory:

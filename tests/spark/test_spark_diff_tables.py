@@ -78,7 +78,7 @@ def moved(source: Path, target: Path, sids: SidMap) -> None:
 
 @SPARK_IN_SOAK
 def test_old_sids_are_those_of_the_new_domain(engine, samples, server, tmp_path):
-    new = [str(SAMPLE.user_sid(number)) for number in range(SAMPLE.users)]
+    new = [str(SAMPLE.make_user_sid(number)) for number in range(SAMPLE.users)]
     domain = str(SAMPLE.domain_sid)
     moved(samples / "mqis", tmp_path / "old", SidMap(domains={domain: OLD_DOMAIN}))
     login = environment_of(server)

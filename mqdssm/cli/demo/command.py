@@ -111,7 +111,7 @@ def _look(
     """Search and change objects, leaving the migrated ones as they were."""
     directory = _connect(stage, stack, server)
     steps.search(stage, directory)
-    steps.change(stage, directory, plan.machine_name(0))
+    steps.change(stage, directory, plan.name_machine(0))
 
 
 def _plan(sites: int, machines: int, queues: int) -> "EnterprisePlan":

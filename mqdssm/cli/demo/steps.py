@@ -55,7 +55,7 @@ def make_accounts(
         for number in range(users):
             name = elements.make_user_name(plan, number)
             server.add_user(name)
-            lines.append(f"{plan.user_sid(number)},{name}\n")
+            lines.append(f"{plan.make_user_sid(number)},{name}\n")
         sid_map.write_text("".join(lines), encoding="ascii")
         stage.result(f"{users} users; {sid_map.name} says which old SID is whose: {lines[0].strip()} …")
 

@@ -100,7 +100,7 @@ def sample_plan(server: OpenLdapServer, folder: Path, **numbers: int) -> tuple[M
     lines = []
     for number in range(sample.users):
         server.add_user(elements.make_user_name(sample, number))
-        lines.append(f"{sample.user_sid(number)},{elements.make_user_name(sample, number)}\n")
+        lines.append(f"{sample.make_user_sid(number)},{elements.make_user_name(sample, number)}\n")
     (folder / "sids.csv").write_text("".join(lines))
     plan = plan_here(
         server, folder / "mqis", folder / "plan", create_computers=True, sid_map=folder / "sids.csv"

@@ -23,7 +23,7 @@ PLAN = EnterprisePlan(sites=4, machines=30, queues=400, users=12, seed=3)
 OBJECTS = {
     "enterprise": [elements.make_enterprise(PLAN)],
     "site": [elements.make_site(PLAN, number) for number in range(4)],
-    "routing-link": [elements.make_link(PLAN, *ends) for ends in PLAN.links()],
+    "routing-link": [elements.make_link(PLAN, *ends) for ends in PLAN.list_links()],
     "queue-manager": [elements.make_machine(PLAN, number).manager for number in range(30)],
     "queue": [queue for number in range(30) for queue in Queues(PLAN, number)],
     "user": [elements.make_user(PLAN, number) for number in range(12)],

@@ -24,7 +24,7 @@ PLAN = EnterprisePlan(sites=8, machines=60, queues=3000, users=40, seed=5)
 def everything(plan):
     yield elements.make_enterprise(plan)
     yield from (elements.make_site(plan, number) for number in range(plan.sites))
-    yield from (elements.make_link(plan, *ends) for ends in plan.links())
+    yield from (elements.make_link(plan, *ends) for ends in plan.list_links())
     yield from (elements.make_machine(plan, number).manager for number in range(plan.machines))
     yield from (queue for number in range(plan.machines) for queue in Queues(plan, number))
     yield from (elements.make_user(plan, number) for number in range(plan.users))
@@ -55,16 +55,16 @@ def test_guids_and_names_are_unique():
     names = [obj.computer_name for obj in OBJECTS if obj.element_name == "QueueManager"]
     assert len(set(names)) == len(names)
     assert max(map(len, names)) <= 15
-    assert len(PLAN.machine_name(MACHINES_MAX)) <= 15
+    assert len(PLAN.name_machine(MACHINES_MAX)) <= 15
     sites = EnterprisePlan(sites=200, machines=200, queues=0, users=0, seed=1)
-    assert len({sites.place(number).name.lower() for number in range(200)}) == 200
+    assert len({sites.name_site(number).name.lower() for number in range(200)}) == 200
 
 
 def test_every_site_is_reached_from_the_first_one():
-    pairs = list(PLAN.links())
+    pairs = list(PLAN.list_links())
     assert len({frozenset(pair) for pair in pairs}) == len(pairs)
     reached = {0}
-    for _ in PLAN.links():
+    for _ in PLAN.list_links():
         reached |= {end for pair in pairs if reached & set(pair) for end in pair}
     assert reached == set(range(PLAN.sites))
 
@@ -86,7 +86,7 @@ def test_references_name_routing_servers_of_the_right_site():
 
 def test_foreign_sites_have_a_connector_and_foreign_machines():
     plan = EnterprisePlan(sites=20, machines=200, queues=0, users=0, seed=3)
-    foreign = {plan.guid("site", number) for number in (2, 10, 18)}
+    foreign = {plan.compute_guid("site", number) for number in (2, 10, 18)}
     assert {
         one.identifier for one in map(partial(elements.make_site, plan), range(20)) if one.foreign_site
     } == (foreign)
@@ -102,7 +102,7 @@ def test_foreign_sites_have_a_connector_and_foreign_machines():
             assert not manager.directory_server
             assert len(manager.site_identifier_list) == 2
     assert sum(elements.make_machine(plan, number).manager.foreign_system for number in range(200)) > 10
-    for first, second in plan.links():
+    for first, second in plan.list_links():
         assert not plan.is_foreign(first)
         assert not plan.is_foreign(second) or first == plan.home_of(second)
 
@@ -121,7 +121,7 @@ def test_some_accounts_are_of_a_domain_that_is_no_more():
 
 
 def test_msmq_10_writes_computers_in_upper_case():
-    rows = list(SampleRows(PLAN).queues())
+    rows = list(SampleRows(PLAN).make_queues())
     for row in rows:
         computer = row["PROPID_Q_PATHNAME"].partition("\\")[0]
         assert computer in {computer.upper(), computer.lower()}
@@ -169,7 +169,7 @@ def test_machines_have_keys_of_the_right_size():
 
 
 def test_queues_are_spread_over_the_machines():
-    counts = [PLAN.queues_before(m + 1) - PLAN.queues_before(m) for m in range(PLAN.machines)]
+    counts = [PLAN.count_queues_before(m + 1) - PLAN.count_queues_before(m) for m in range(PLAN.machines)]
     assert sum(counts) == PLAN.queues
     assert min(counts) == 0
     assert max(counts) > 2 * PLAN.queues / PLAN.machines

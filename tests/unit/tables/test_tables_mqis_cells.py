@@ -22,7 +22,7 @@ SAMPLE = EnterprisePlan(sites=2, machines=6, queues=30, users=3, seed=3)
 OBJECTS = {
     "Enterprise": [elements.make_enterprise(SAMPLE)],
     "Site": [elements.make_site(SAMPLE, number) for number in range(2)],
-    "RoutingLink": [elements.make_link(SAMPLE, *ends) for ends in SAMPLE.links()],
+    "RoutingLink": [elements.make_link(SAMPLE, *ends) for ends in SAMPLE.list_links()],
     "Machine": [elements.make_machine(SAMPLE, number).manager for number in range(6)],
     "Queue": [queue for number in range(6) for queue in Queues(SAMPLE, number)],
     "User": [elements.make_user(SAMPLE, number) for number in range(3)],
@@ -38,7 +38,7 @@ def column(name):
 def test_what_samples_write_is_read_back(name):
     table = MQIS_TABLES[name]
     for element in OBJECTS[name]:
-        for propid, written in SampleRowMaker(table).row(element).items():
+        for propid, written in SampleRowMaker(table).make_row(element).items():
             one = table.column(propid)
             if one.row is None or one.bits or written is None:
                 continue
