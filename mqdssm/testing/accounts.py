@@ -80,31 +80,31 @@ class Accounts:
                 "objectClass": self.CLASSES,
                 "sAMAccountName": [name],
                 "userAccountControl": [str(NORMAL_ACCOUNT)],
-                "userPassword": [salted_hash(password)],
+                "userPassword": [hash_password(password)],
             },
         )
         return dn, password
 
     def _add(self, container: str, name: str, attributes: "Mapping[str, Sequence[str | bytes]]") -> str:
         dn = str(self._root.child("CN", container).child("CN", name))
-        with explained(dn, "the account was not added"), bound(self._connect()) as connection:
-            connection.add(dn, attributes={**attributes, **self._identity(connection)})
+        with explain_errors(dn, "the account was not added"), bind(self._connect()) as connection:
+            connection.add(dn, attributes={**attributes, **self._make_identity(connection)})
         return dn
 
     def _secret_of_computer(self) -> dict[str, list[bytes]]:
         return {}  # nobody logs in as a computer
 
-    def _identity(self, connection: Connection) -> dict[str, list[bytes]]:
-        return {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._new_sid(connection)]}
+    def _make_identity(self, connection: Connection) -> dict[str, list[bytes]]:
+        return {"objectGUID": [uuid.uuid4().bytes_le], "objectSid": [self._make_sid(connection)]}
 
-    def _new_sid(self, connection: Connection) -> bytes:
+    def _make_sid(self, connection: Connection) -> bytes:
         with self._lock:
             if self._domain_sid is None or not self._has_sid(connection):
                 self._read_sids(connection)
             if self._domain_sid is None:
                 raise GenericDirectoryError("the root has no objectSid", dn=str(self._root))
             rid, self._next_rid = self._next_rid, self._next_rid + 1
-            return sid_below(self._domain_sid, rid)
+            return make_account_sid(self._domain_sid, rid)
 
     def _has_sid(self, connection: Connection) -> bool:
         """Return True if the root still has a SID: its creation may have been undone."""
@@ -123,7 +123,7 @@ class Accounts:
             sids[entry["dn"].lower()] = entry["raw_attributes"]["objectSid"][0]
         domain = sids.pop(root.lower(), None)
         if domain is None:
-            domain = new_domain_sid()
+            domain = make_domain_sid()
             connection.modify(root, {"objectSid": [("MODIFY_REPLACE", [domain])]})
         used_rids = [
             int.from_bytes(sid[-4:], "little") for sid in sids.values() if sid.startswith(domain[2:], 2)
@@ -132,7 +132,7 @@ class Accounts:
 
 
 @contextlib.contextmanager
-def explained(dn: str, failed: str) -> Iterator[None]:
+def explain_errors(dn: str, failed: str) -> Iterator[None]:
     """Raise errors of ldap3 about an account as our own.
 
     Args:
@@ -161,7 +161,7 @@ def explained(dn: str, failed: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
+def bind(connection: Connection, *, start_tls: bool = False) -> Iterator[Connection]:
     """Open and bind an ldap3 connection; close its socket at the end of the block.
 
     ldap3 itself leaves the socket open when a connection or a bind is refused.
@@ -181,18 +181,18 @@ def bound(connection: Connection, *, start_tls: bool = False) -> Iterator[Connec
             connection.socket.close()
 
 
-def new_domain_sid() -> bytes:
+def make_domain_sid() -> bytes:
     """Return a random SID of a domain, ``S-1-5-21-x-y-z`` ([MS-DTYP] 2.4.2.2)."""
     numbers = (21, *(secrets.randbits(32) for _ in range(3)))
     return b"\x01\x04" + (5).to_bytes(6, "big") + b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
-def sid_below(domain: bytes, rid: int) -> bytes:
+def make_account_sid(domain: bytes, rid: int) -> bytes:
     """Return the SID of an account, from its domain's SID and its RID."""
     return domain[:1] + bytes([domain[1] + 1]) + domain[2:] + rid.to_bytes(4, "little")
 
 
-def salted_hash(password: str) -> bytes:
+def hash_password(password: str) -> bytes:
     """Hash a password as ``{SSHA}``, a scheme that slapd knows without a module."""
     salt = secrets.token_bytes(8)
     digest = hashlib.sha1(password.encode() + salt, usedforsecurity=False).digest()
@@ -206,7 +206,7 @@ def connect_as_owner(ldapi_url: str) -> Connection:
     """
     import ldap3
 
-    return _connection(
+    return _make_connection(
         ldapi_url, authentication=ldap3.SASL, sasl_mechanism=ldap3.EXTERNAL, sasl_credentials=""
     )
 
@@ -219,10 +219,10 @@ def connect_over_tls(ldaps_url: str, user: str, password: str, ca_file: str) -> 
     import ldap3
 
     tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=ca_file)
-    return _connection(ldaps_url, tls, user=user, password=password)
+    return _make_connection(ldaps_url, tls, user=user, password=password)
 
 
-def _connection(url: str, tls: Any = None, **log_in: Any) -> Connection:
+def _make_connection(url: str, tls: Any = None, **log_in: Any) -> Connection:
     import ldap3
 
     server = ldap3.Server(url, get_info=ldap3.NONE, connect_timeout=CALL_WAIT_S, tls=tls)

@@ -39,8 +39,8 @@ def make_certificates(folder: Path, names: "Sequence[str]" = LOOPBACK_NAMES) -> 
     from cryptography.hazmat.primitives.asymmetric import ec
 
     authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    authority = _authority(authority_key)
-    server = _server(server_key, names, authority, authority_key)
+    authority = _make_authority(authority_key)
+    server = _make_server_certificate(server_key, names, authority, authority_key)
     key = server_key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -69,12 +69,12 @@ def _are_valid(folder: Path, names: "Sequence[str]") -> bool:
     if not (folder / "ca.pem").exists() or not (folder / "key.pem").exists():
         return False
     certificate_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(_general_names(names)) <= set(certificate_names) and (
+    return set(_build_general_names(names)) <= set(certificate_names) and (
         certificate.not_valid_after_utc > datetime.now(UTC) + RENEW_BEFORE
     )
 
 
-def _general_names(names: "Sequence[str]") -> "list[x509.GeneralName]":
+def _build_general_names(names: "Sequence[str]") -> "list[x509.GeneralName]":
     from cryptography import x509
 
     result: list[x509.GeneralName] = []
@@ -86,7 +86,7 @@ def _general_names(names: "Sequence[str]") -> "list[x509.GeneralName]":
     return result
 
 
-def _builder(
+def _make_builder(
     subject: str, issuer: str, key: "ec.EllipticCurvePublicKey", *, authority: bool
 ) -> "x509.CertificateBuilder":
     from cryptography import x509
@@ -126,14 +126,14 @@ def _builder(
 _AUTHORITY_NAME: Final = "mqdssm test authority"
 
 
-def _authority(key: "ec.EllipticCurvePrivateKey") -> "x509.Certificate":
+def _make_authority(key: "ec.EllipticCurvePrivateKey") -> "x509.Certificate":
     from cryptography.hazmat.primitives import hashes
 
-    builder = _builder(_AUTHORITY_NAME, _AUTHORITY_NAME, key.public_key(), authority=True)
+    builder = _make_builder(_AUTHORITY_NAME, _AUTHORITY_NAME, key.public_key(), authority=True)
     return builder.sign(key, hashes.SHA256())
 
 
-def _server(
+def _make_server_certificate(
     key: "ec.EllipticCurvePrivateKey",
     names: "Sequence[str]",
     authority: "x509.Certificate",
@@ -145,8 +145,8 @@ def _server(
 
     identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     builder = (
-        _builder(names[0], _AUTHORITY_NAME, key.public_key(), authority=False)
-        .add_extension(x509.SubjectAlternativeName(_general_names(names)), critical=False)
+        _make_builder(names[0], _AUTHORITY_NAME, key.public_key(), authority=False)
+        .add_extension(x509.SubjectAlternativeName(_build_general_names(names)), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False

@@ -6,7 +6,7 @@ Machines that have a container engine but no slapd can use the container.
 from typing import ClassVar, Final
 
 from mqdssm.testing.accounts import Accounts, connect_over_tls
-from mqdssm.testing.engine import ServerContainer, built_image, dockerfile, why_no_engine
+from mqdssm.testing.engine import ServerContainer, build_image, read_dockerfile, why_no_engine
 from mqdssm.testing.openldap_config import START_SCRIPT, OpenLdapOptions
 
 __all__ = [
@@ -26,7 +26,7 @@ def build_context() -> dict[str, bytes]:
     from mqdssm.tables.ldif import REPLICATION, base_tree_ldif, openldap_schema_text
 
     return {
-        "Dockerfile": dockerfile("openldap-msmq"),
+        "Dockerfile": read_dockerfile("openldap-msmq"),
         "ldif/msmq.schema": openldap_schema_text().encode(),
         "ldif/mqis.schema": openldap_schema_text(REPLICATION).encode(),
         "ldif/base-tree.ldif": base_tree_ldif().encode(),
@@ -41,7 +41,7 @@ def ensure_image() -> str:
     Raises:
         ConfigError: no engine answers, or the build failed.
     """
-    return built_image(IMAGE, build_context())
+    return build_image(IMAGE, build_context())
 
 
 class OpenLdapContainer(ServerContainer):
@@ -75,7 +75,7 @@ class OpenLdapContainer(ServerContainer):
         )
         self._accounts: Accounts | None = None
 
-    def _account_maker(self) -> Accounts:
+    def _make_account_maker(self) -> Accounts:
         with self._lock:
             if self._accounts is None:
                 self._accounts = Accounts(
@@ -87,5 +87,5 @@ class OpenLdapContainer(ServerContainer):
     def _ensure_image(self) -> str:
         return ensure_image()
 
-    def _environment(self) -> dict[str, str]:
-        return self.options.environment() | {"MSMQ_LDAP_TLS_NAMES": self.tls_names()}
+    def _build_environment(self) -> dict[str, str]:
+        return self.options.build_environment() | {"MSMQ_LDAP_TLS_NAMES": self.join_tls_names()}

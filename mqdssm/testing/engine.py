@@ -39,7 +39,7 @@ def why_no_engine() -> str:
     """Return the reason why no container can be started; empty if one can."""
     where = os.environ.get("DOCKER_HOST") or USUAL_ENGINE
     try:
-        docker = _docker()
+        docker = _import_docker()
         _require_socket(where)
         client = docker.from_env(timeout=ENGINE_WAIT_S)
         try:
@@ -64,7 +64,7 @@ def _require_socket(where: str) -> None:
             probe.connect(where.removeprefix("unix://"))
 
 
-def built_image(name: str, context: Mapping[str, bytes]) -> str:
+def build_image(name: str, context: Mapping[str, bytes]) -> str:
     """Build an image unless the engine has it, and return its name with its tag.
 
     Args:
@@ -77,7 +77,7 @@ def built_image(name: str, context: Mapping[str, bytes]) -> str:
     reason = why_no_engine()  # first: docker's client leaves a socket open if no engine answers
     if reason:
         raise ConfigError(f"the image {name} was not built: {reason}")
-    docker = _docker()
+    docker = _import_docker()
     digest = hashlib.sha256()
     for path, content in sorted(context.items()):
         digest.update(b"%s %d " % (path.encode(), len(content)) + content)
@@ -88,7 +88,7 @@ def built_image(name: str, context: Mapping[str, bytes]) -> str:
         raise ConfigError(f"the image {tag} was not built: {error}") from error
     try:
         if not client.images.list(filters={"reference": tag}):
-            client.images.build(fileobj=_tar(context), custom_context=True, tag=tag, rm=True)
+            client.images.build(fileobj=_build_tar(context), custom_context=True, tag=tag, rm=True)
     except docker.errors.BuildError as error:
         output = "".join(line.get("stream", "") for line in error.build_log)
         raise ConfigError(f"the image {tag} was not built: {error}\n{output[-2000:]}") from error
@@ -140,7 +140,7 @@ class ServerContainer(LdapServer):
         """Build the image unless the engine has it, and return its name."""
 
     @abstractmethod
-    def _environment(self) -> dict[str, str]:
+    def _build_environment(self) -> dict[str, str]:
         """Return the environment variables of the server; its `host` is known."""
 
     @property
@@ -166,13 +166,13 @@ class ServerContainer(LdapServer):
     def ca_file(self) -> str:
         """Path of the certificate of the authority that signed the server's own."""
         if self._files is None:
-            raise self._not_started()
+            raise self._explain_not_started()
         return str(Path(self._files.name) / "ca.pem")
 
     @property
     def log(self) -> str:
         """Last lines of the server's output."""
-        container = self._engine_container()
+        container = self._find_engine_container()
         return str(retry_request(lambda: container.logs(tail=500)).decode(errors="replace"))
 
     def start(self) -> None:
@@ -185,7 +185,7 @@ class ServerContainer(LdapServer):
         """
         with self._lock:
             if self._container is not None:
-                self._engine_container().start()
+                self._find_engine_container().start()
                 self._wait()
                 return
             reason = why_no_engine()
@@ -203,12 +203,12 @@ class ServerContainer(LdapServer):
     def stop(self) -> None:
         """Stop the server as an administrator would; `start` starts it again."""
         with self._lock:
-            self._engine_container().stop(timeout=STOP_WAIT_S)
+            self._find_engine_container().stop(timeout=STOP_WAIT_S)
 
     def kill(self) -> None:
         """Kill the server; `start` starts it again."""
         with self._lock:
-            self._engine_container().kill()
+            self._find_engine_container().kill()
 
     def close(self) -> None:
         """Remove the container and its volumes."""
@@ -221,16 +221,16 @@ class ServerContainer(LdapServer):
                 self._files.cleanup()
                 self._files = None
 
-    def tls_names(self, *more: str) -> str:
+    def join_tls_names(self, *more: str) -> str:
         """Return the names for the server's certificate, as its start script wants them."""
         dns_names = [f"DNS:{name}" for name in more]
         return ",".join(
-            dict.fromkeys([*dns_names, "DNS:localhost", "IP:127.0.0.1", _alternative_name(self.host)])
+            dict.fromkeys([*dns_names, "DNS:localhost", "IP:127.0.0.1", _format_alternative_name(self.host)])
         )
 
-    def _engine_container(self) -> Any:
+    def _find_engine_container(self) -> Any:
         if self._container is None:
-            raise self._not_running()
+            raise self._explain_not_running()
         return self._container.get_wrapped_container()
 
     def _run(self, image: str) -> None:
@@ -247,12 +247,12 @@ class ServerContainer(LdapServer):
                 container.with_bind_ports(inside, outside)
                 if self.host == LOOPBACK:  # else the engine is on another machine
                     container.ports[str(inside)] = (LOOPBACK, outside)  # type: ignore[assignment]  # as docker
-            for name, value in self._environment().items():
+            for name, value in self._build_environment().items():
                 container.with_env(name, value)
             self._container = container
             try:
                 container.start()
-            except _docker().errors.APIError as error:
+            except _import_docker().errors.APIError as error:
                 if attempt == START_ATTEMPTS or "address already in use" not in str(error):
                     raise ConfigError(f"the container was not started: {error}") from error
                 self.close()
@@ -261,8 +261,8 @@ class ServerContainer(LdapServer):
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_WAIT_S
-        container = self._engine_container()
-        while not _answers(self.host, self._ports[0]):
+        container = self._find_engine_container()
+        while not _is_answering(self.host, self._ports[0]):
             if has_ended(container) or time.monotonic() > deadline:
                 raise ConfigError(f"the server in the container does not answer: {self.log.strip()}")
             time.sleep(POLL_S)
@@ -274,13 +274,13 @@ class ServerContainer(LdapServer):
         Path(self.ca_file).write_bytes(self._read("tls/ca.pem"))
 
     def _read(self, name: str) -> bytes:
-        status, output = self._engine_container().exec_run(["cat", f"{self.STATE_FOLDER}/{name}"])
+        status, output = self._find_engine_container().exec_run(["cat", f"{self.STATE_FOLDER}/{name}"])
         if status:
             raise ConfigError(f"{name} cannot be read in the container: {output.decode(errors='replace')}")
         return bytes(output)
 
 
-def dockerfile(name: str) -> bytes:
+def read_dockerfile(name: str) -> bytes:
     """Read the Dockerfile of an image, from the installed package or the project.
 
     Raises:
@@ -296,7 +296,7 @@ def dockerfile(name: str) -> bytes:
     raise ConfigError(f"the Dockerfile is missing: {places[0]}")
 
 
-def _docker() -> Any:
+def _import_docker() -> Any:
     """Import docker after testcontainers.
 
     A folder named docker beside the caller is not the library.
@@ -308,7 +308,7 @@ def _docker() -> Any:
         raise MissingPackageError("testcontainers") from error
 
 
-def _tar(files: Mapping[str, bytes]) -> io.BytesIO:
+def _build_tar(files: Mapping[str, bytes]) -> io.BytesIO:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in files.items():
@@ -319,7 +319,7 @@ def _tar(files: Mapping[str, bytes]) -> io.BytesIO:
     return archive
 
 
-def _alternative_name(host: str) -> str:
+def _format_alternative_name(host: str) -> str:
     try:
         return f"IP:{ipaddress.ip_address(host)}"
     except ValueError:
@@ -339,7 +339,7 @@ def retry_request(request: Callable[[], T]) -> T:
     while True:
         try:
             return request()
-        except _docker().errors.APIError as error:
+        except _import_docker().errors.APIError as error:
             if not error.is_server_error() or time.monotonic() > deadline:
                 raise
         time.sleep(POLL_S)
@@ -351,7 +351,7 @@ def has_ended(container: Any) -> bool:
     return container.status in {"exited", "dead"}
 
 
-def _answers(host: str, port: int) -> bool:
+def _is_answering(host: str, port: int) -> bool:
     """Return True if the server answers.
 
     The engine's proxy accepts connections before that.

@@ -72,7 +72,7 @@ class InProcessNetwork:
             self,
             machine_name,
             identifier,
-            numbers=self.numbers(identifier),
+            numbers=self.find_numbers(identifier),
             clock=self._clock,
             signer=signer,
             verifier=verifier,
@@ -119,7 +119,7 @@ class InProcessNetwork:
             for queue_manager in dict.fromkeys(self._queue_managers.values()):
                 closing.callback(queue_manager.close)
 
-    def numbers(self, identifier: Guid) -> Iterator[int]:
+    def find_numbers(self, identifier: Guid) -> Iterator[int]:
         """Return the message numbers of a machine, which continue after a restart."""
         with self._lock:
             return self._numbers.setdefault(identifier, count(1))
@@ -132,7 +132,7 @@ class InProcessNetwork:
         message = queued.message
         with self._lock:
             target = self._queue_managers.get(queued.address)
-            cut = target is None or _link(source, target) in self._cut
+            cut = target is None or _make_link(source, target) in self._cut
         if target is None or cut:
             return DeliveryState.REFUSED
         arriving = self.fault(source.machine_name, target.machine_name, message) if self.fault else (message,)
@@ -146,5 +146,5 @@ class InProcessNetwork:
                     del self._queue_managers[address]
 
 
-def _link(first: LocalQueueManager, other: LocalQueueManager) -> frozenset[str]:
+def _make_link(first: LocalQueueManager, other: LocalQueueManager) -> frozenset[str]:
     return frozenset({first.machine_name.casefold(), other.machine_name.casefold()})

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from mqdssm.testing import openldap_config
 from mqdssm.testing.accounts import Accounts, connect_as_owner
-from mqdssm.testing.openldap_start import START_WAIT_S, chosen_ports
+from mqdssm.testing.openldap_start import START_WAIT_S, choose_ports
 from mqdssm.testing.server import LocalServer
 
 
@@ -125,7 +125,7 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
     @property
     def _made_ports(self) -> tuple[int, int]:
         if self._ports is None:
-            raise self._not_started()
+            raise self._explain_not_started()
         return self._ports
 
     def load(self, *files: str | Path) -> None:
@@ -149,7 +149,7 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
                 self.start()
             self._accounts = None  # the loaded directory has other accounts
 
-    def _account_maker(self) -> Accounts:
+    def _make_account_maker(self) -> Accounts:
         with self._lock:
             if self._accounts is None:
                 url = self.ldapi_url
@@ -159,16 +159,16 @@ class OpenLdapServer(LocalServer[openldap_config.ServerFolder]):
     def _require_software(self) -> None:
         openldap_config.require_software()
 
-    def _address_is_given(self) -> bool:
+    def _has_given_address(self) -> bool:
         return bool(self.options.port and self.options.ldaps_port)
 
     def _forget_address(self) -> None:
         self._ports = None
 
-    def _new_folder(self) -> openldap_config.ServerFolder:
-        return openldap_config.temporary_folder()
+    def _make_folder(self) -> openldap_config.ServerFolder:
+        return openldap_config.make_temporary_folder()
 
     def _prepare_folder(self, folder: openldap_config.ServerFolder) -> dict[str, str]:
         self.password = folder.make(self.options)
-        self._ports = chosen_ports(self.options)
-        return folder.environment(self.options, *self._ports)
+        self._ports = choose_ports(self.options)
+        return folder.build_environment(self.options, *self._ports)

@@ -91,7 +91,7 @@ class OpenLdapOptions:
         """DN of the administrator."""
         return f"cn=admin,{self.base_dn}"
 
-    def environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """Return the environment variables of the start script for these options."""
         return {
             "MSMQ_LDAP_SUFFIX": self.base_dn,
@@ -171,9 +171,9 @@ class ServerFolder(ServerFiles):
         outside = () if self.socket_folder.is_relative_to(self.path) else (self.socket_folder,)
         return (self.path, *outside)
 
-    def environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
+    def build_environment(self, options: OpenLdapOptions, port: int, ldaps_port: int) -> dict[str, str]:
         """Return the complete environment of the start script."""
-        return options.environment() | {
+        return options.build_environment() | {
             "MSMQ_LDAP_DIR": str(self.path),
             "MSMQ_LDAP_SHARE": str(self.path / "share"),
             "MSMQ_LDAP_PASSWORD_FILE": str(self.password_file),
@@ -186,7 +186,7 @@ class ServerFolder(ServerFiles):
         }
 
 
-def temporary_folder() -> ServerFolder:
+def make_temporary_folder() -> ServerFolder:
     """Create a temporary folder, to be deleted with its server."""
     return ServerFolder(Path(tempfile.mkdtemp(prefix="mqdssm-")))
 

@@ -29,7 +29,7 @@ class AddressTakenError(Exception):
     """Another process listens on a port that the server needs."""
 
 
-def failure(status: int | None, log: str, folder: Path, program: str = "slapd") -> Exception:
+def explain_failure(status: int | None, log: str, folder: Path, program: str = "slapd") -> Exception:
     """Return the error that explains why an LDAP server has ended.
 
     Args:
@@ -43,23 +43,23 @@ def failure(status: int | None, log: str, folder: Path, program: str = "slapd") 
     """
     log = log.strip()[-LOG_CHARACTERS_MAX:]
     if status == EXIT_FOLDER_IN_USE:
-        return folder_in_use(folder)
+        return explain_used_folder(folder)
     if ("bind(" in log and "errno=98" in log) or "NT_STATUS_ADDRESS_ALREADY_ASSOCIATED" in log:
         return AddressTakenError(f"a port of the LDAP server is taken: {log}")
     return ConfigError(f"{program} ended with status {status}: {log}")
 
 
-def folder_in_use(folder: Path) -> ConfigError:
+def explain_used_folder(folder: Path) -> ConfigError:
     """Return the error for a folder that another server uses."""
     return ConfigError(f"{folder} is in use by another LDAP server")
 
 
-def answers(path: Path) -> bool:
+def is_answering(path: Path) -> bool:
     """Return True if the server on an ldapi socket answers a search of its root DSE."""
-    return answering_process(path) is not None
+    return find_answering_process(path) is not None
 
 
-def answering_process(path: Path) -> int | None:
+def find_answering_process(path: Path) -> int | None:
     """Return the process that answers a search of the root DSE on an ldapi socket.
 
     Returns:
@@ -72,12 +72,12 @@ def answering_process(path: Path) -> int | None:
             connection.sendall(PROBE)
             if connection.recv(8)[:1] != b"\x30":
                 return None
-            return _peer(connection)
+            return _read_peer(connection)
         except OSError:
             return None
 
 
-def _peer(connection: socket.socket) -> int:
+def _read_peer(connection: socket.socket) -> int:
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return 0
@@ -107,13 +107,13 @@ def require_free(folder: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 if time.monotonic() > deadline:
-                    raise folder_in_use(folder) from error
+                    raise explain_used_folder(folder) from error
                 time.sleep(POLL_S)
             else:
                 return
 
 
-def chosen_ports(options: OpenLdapOptions) -> tuple[int, int]:
+def choose_ports(options: OpenLdapOptions) -> tuple[int, int]:
     """Return the two ports of the options, with free ports in place of 0."""
     free = free_ports(2)
     return options.port or free[0], options.ldaps_port or free[1]
@@ -127,7 +127,7 @@ def free_ports(count: int) -> list[int]:
     """
     ports: list[int] = []
     while len(ports) < count:
-        port = random.SystemRandom().randrange(LOWEST_PORT, _lowest_outgoing_port())
+        port = random.SystemRandom().randrange(LOWEST_PORT, _read_lowest_outgoing_port())
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -139,7 +139,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _lowest_outgoing_port() -> int:
+def _read_lowest_outgoing_port() -> int:
     try:
         text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
         return max(int(text.split()[0]), LOWEST_PORT + 1000)

@@ -46,10 +46,10 @@ def openldap_directory(openldap_server: "OpenLdapServer") -> "Iterator[Directory
     Changes are undone after the test.
     """
     import mqdssm
-    from mqdssm.testing.openldap_snapshot import undone_changes
+    from mqdssm.testing.openldap_snapshot import undo_changes
 
     with (
-        undone_changes(openldap_server),
+        undo_changes(openldap_server),
         mqdssm.connect(
             openldap_server.url,
             user=openldap_server.user,

@@ -99,7 +99,7 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
     def address(self) -> str:
         """Loopback address on which the controller listens: ports 389, 636, 3268, 3269."""
         if not self._address:
-            raise self._not_started()
+            raise self._explain_not_started()
         return self._address
 
     @property
@@ -159,32 +159,32 @@ class SambaDomainController(LocalServer[samba_config.ControllerFolder]):
         Returns:
             The password.
         """
-        return self._account_maker().reset_password(dn)
+        return self._make_account_maker().reset_password(dn)
 
-    def _account_maker(self) -> DomainAccounts:
+    def _make_account_maker(self) -> DomainAccounts:
         url, user, password, ca_file = self.ldaps_url, self.user, self.password, self.ca_file
         return DomainAccounts(lambda: connect_over_tls(url, user, password, ca_file), self.base_dn)
 
     def _require_software(self) -> None:
         samba_config.require_software()
 
-    def _address_is_given(self) -> bool:
+    def _has_given_address(self) -> bool:
         return bool(self._wanted_address)
 
     def _forget_address(self) -> None:
         self._address = ""
 
-    def _new_folder(self) -> samba_config.ControllerFolder:
-        return samba_config.temporary_folder()
+    def _make_folder(self) -> samba_config.ControllerFolder:
+        return samba_config.make_temporary_folder()
 
     def _prepare_folder(self, folder: samba_config.ControllerFolder) -> dict[str, str]:
-        domain = samba_config.template(self.options)
+        domain = samba_config.prepare_template(self.options)
         self._address = self._wanted_address or samba_config.free_address()
         folder.make(self.options, self._address)
-        return folder.environment(self.options, domain, self._address)
+        return folder.build_environment(self.options, domain, self._address)
 
     def _run(self) -> None:
         # samba itself would start without the port
-        if self.pid is None and (port := samba_config.taken_port(self.address)):
+        if self.pid is None and (port := samba_config.find_taken_port(self.address)):
             raise AddressTakenError(f"port {port} of {self.address} is taken by another process")
         super()._run()

@@ -22,7 +22,7 @@ class DomainAccounts(accounts.Accounts):
 
     def add_user(self, name: str) -> tuple[str, str]:
         """Add a user; return the user principal name and the random password."""
-        password, principal = new_password(), f"{name}@{self._domain}"
+        password, principal = make_password(), f"{name}@{self._domain}"
         self._add(
             "Users",
             name,
@@ -31,33 +31,33 @@ class DomainAccounts(accounts.Accounts):
                 "sAMAccountName": [name],
                 "userPrincipalName": [principal],
                 "userAccountControl": [str(accounts.NORMAL_ACCOUNT | DONT_EXPIRE_PASSWORD)],
-                "unicodePwd": [quoted(password)],
+                "unicodePwd": [quote_password(password)],
             },
         )
         return principal, password
 
     def reset_password(self, dn: str) -> str:
         """Set a new random password of an account, and return the password."""
-        password = new_password()
+        password = make_password()
         with (
-            accounts.explained(dn, "the password was not set"),
-            accounts.bound(self._connect()) as connection,
+            accounts.explain_errors(dn, "the password was not set"),
+            accounts.bind(self._connect()) as connection,
         ):
-            connection.modify(dn, {"unicodePwd": [("MODIFY_REPLACE", [quoted(password)])]})
+            connection.modify(dn, {"unicodePwd": [("MODIFY_REPLACE", [quote_password(password)])]})
         return password
 
     def _secret_of_computer(self) -> dict[str, list[bytes]]:
-        return {"unicodePwd": [quoted(new_password())]}
+        return {"unicodePwd": [quote_password(make_password())]}
 
-    def _identity(self, _: accounts.Connection) -> dict[str, list[bytes]]:
+    def _make_identity(self, _: accounts.Connection) -> dict[str, list[bytes]]:
         return {}
 
 
-def new_password() -> str:
+def make_password() -> str:
     """Return a random password that satisfies the rules of a new domain."""
     return _KINDS + secrets.token_urlsafe(accounts.PASSWORD_BYTES)
 
 
-def quoted(password: str) -> bytes:
+def quote_password(password: str) -> bytes:
     """Encode a password for unicodePwd ([MS-ADTS] 3.1.1.3.1.5.1)."""
     return f'"{password}"'.encode("utf-16-le")

@@ -101,15 +101,15 @@ class SambaOptions:
         """Log-in name of the administrator, as ``Administrator@contoso.test``."""
         return f"Administrator@{self.realm.lower()}"
 
-    def environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """Return the environment variables of the start script for these options."""
         services = (*self.services, *(["kdc"] if self.kerberos and "kdc" not in self.services else []))
-        return self.names() | {
+        return self.build_names() | {
             "MSMQ_SAMBA_SERVICES": " ".join(services),
             "MSMQ_SAMBA_STRONG_AUTH": self.strong_auth,
         }
 
-    def names(self) -> dict[str, str]:
+    def build_names(self) -> dict[str, str]:
         """Return the environment variables of the start script.
 
         A domain is created with them.
@@ -163,20 +163,20 @@ class ControllerFolder(ServerFiles):
                 self.path / "tls",
                 (options.dns_name, options.realm.lower(), options.host, "localhost", address),
             )
-            self.krb5_conf.write_text(_krb5_conf(options, address), encoding="ascii")
+            self.krb5_conf.write_text(_format_krb5_conf(options, address), encoding="ascii")
         except OSError as error:
             raise ConfigError(f"{self.path} cannot hold a domain controller: {error}") from error
 
-    def environment(self, options: SambaOptions, template: Path, address: str) -> dict[str, str]:
+    def build_environment(self, options: SambaOptions, template: Path, address: str) -> dict[str, str]:
         """Return the complete environment of the start script."""
         return (
-            options.environment()
-            | _script_environment(template)
+            options.build_environment()
+            | _build_script_environment(template)
             | {"MSMQ_SAMBA_DIR": str(self.path), "MSMQ_SAMBA_ADDRESS": address}
         )
 
 
-def temporary_folder() -> ControllerFolder:
+def make_temporary_folder() -> ControllerFolder:
     """Create a temporary folder, to be deleted with its controller.
 
     The folder is in memory, if there is space.
@@ -197,7 +197,7 @@ def free_address() -> str:
     used_port = 0
     for _ in range(ADDRESS_ATTEMPTS):
         address = f"127.0.0.{chance.randint(*LAST_OCTETS)}"
-        used_port = taken_port(address)
+        used_port = find_taken_port(address)
         if not used_port:
             return address
     raise ConfigError(
@@ -206,7 +206,7 @@ def free_address() -> str:
     )
 
 
-def taken_port(address: str) -> int:
+def find_taken_port(address: str) -> int:
     """Return one of Samba's ports that is taken on an address; 0 if all are free."""
     for port in LDAP_PORTS:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -218,7 +218,7 @@ def taken_port(address: str) -> int:
     return 0
 
 
-def template(options: SambaOptions) -> Path:
+def prepare_template(options: SambaOptions) -> Path:
     """Return the folder of the domain with which controllers start.
 
     The domain is created once per machine.
@@ -229,9 +229,9 @@ def template(options: SambaOptions) -> Path:
     Raises:
         ConfigError: it cannot be created; the message contains Samba's output.
     """
-    made_by = START_SCRIPT.read_bytes() + repr(sorted(options.names().items())).encode()
-    name = f"{_samba_version()}-{hashlib.sha256(made_by).hexdigest()[:12]}"
-    place = cache_folder() / "samba" / name
+    made_by = START_SCRIPT.read_bytes() + repr(sorted(options.build_names().items())).encode()
+    name = f"{_read_samba_version()}-{hashlib.sha256(made_by).hexdigest()[:12]}"
+    place = find_cache_folder() / "samba" / name
     if (place / "done").exists():
         os.utime(place / "done")  # used today
         return place
@@ -243,7 +243,7 @@ def template(options: SambaOptions) -> Path:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=options.environment() | _script_environment(place),
+            env=options.build_environment() | _build_script_environment(place),
             timeout=PROVISION_WAIT_S,
             check=False,
         )
@@ -265,7 +265,7 @@ def _forget_unused(folder: Path) -> None:
             shutil.rmtree(marker.parent, ignore_errors=True)
 
 
-def cache_folder() -> Path:
+def find_cache_folder() -> Path:
     """Return MQDSSM_CACHE or the user's cache, for data made once per machine.
 
     Raises:
@@ -300,7 +300,7 @@ def require_software() -> None:
         )
 
 
-def _samba_version() -> str:
+def _read_samba_version() -> str:
     program = shutil.which("samba", path=_search_path()) or "samba"
     ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     return re.sub(r"[^A-Za-z0-9.-]+", "-", ran.stdout.removeprefix("Version").strip()) or "unknown"
@@ -310,7 +310,7 @@ def _search_path() -> str:
     return os.pathsep.join((os.environ.get("PATH", os.defpath), *_PLACES_OF_PROGRAMS))
 
 
-def _script_environment(place: Path) -> dict[str, str]:
+def _build_script_environment(place: Path) -> dict[str, str]:
     return {
         "MSMQ_SAMBA_TEMPLATE": str(place),
         "PATH": os.environ.get("PATH", os.defpath),
@@ -319,7 +319,7 @@ def _script_environment(place: Path) -> dict[str, str]:
     }
 
 
-def _krb5_conf(options: SambaOptions, address: str) -> str:
+def _format_krb5_conf(options: SambaOptions, address: str) -> str:
     """Return the settings for Kerberos clients, without DNS.
 
     The domain does not have DNS.

@@ -6,7 +6,7 @@ Machines without Samba and users without rights can use the container.
 from typing import ClassVar, Final
 
 from mqdssm.testing.accounts import Connection, connect_over_tls
-from mqdssm.testing.engine import ServerContainer, built_image, dockerfile
+from mqdssm.testing.engine import ServerContainer, build_image, read_dockerfile
 from mqdssm.testing.samba_accounts import DomainAccounts
 from mqdssm.testing.samba_config import CERTIFICATES_SCRIPT, START_SCRIPT, SambaOptions
 
@@ -16,7 +16,7 @@ IMAGE: Final = "mqdssm/samba-dc"
 def build_context() -> dict[str, bytes]:
     """Return the files that the image is built from, by their paths in the project."""
     return {
-        "Dockerfile": dockerfile("samba-dc"),
+        "Dockerfile": read_dockerfile("samba-dc"),
         "mqdssm/testing/data/samba-dc.sh": START_SCRIPT.read_bytes(),
         "mqdssm/testing/data/certificates.sh": CERTIFICATES_SCRIPT.read_bytes(),
     }
@@ -28,7 +28,7 @@ def ensure_image() -> str:
     Raises:
         ConfigError: no engine answers, or the build failed.
     """
-    return built_image(IMAGE, build_context())
+    return build_image(IMAGE, build_context())
 
 
 class SambaContainer(ServerContainer):
@@ -84,9 +84,9 @@ class SambaContainer(ServerContainer):
 
         See `mqdssm.testing.SambaDomainController.reset_password`.
         """
-        return self._account_maker().reset_password(dn)
+        return self._make_account_maker().reset_password(dn)
 
-    def _account_maker(self) -> DomainAccounts:
+    def _make_account_maker(self) -> DomainAccounts:
         def connect() -> Connection:
             return connect_over_tls(self.ldaps_url, self.user, self.password, self.ca_file)
 
@@ -95,5 +95,5 @@ class SambaContainer(ServerContainer):
     def _ensure_image(self) -> str:
         return ensure_image()
 
-    def _environment(self) -> dict[str, str]:
-        return self.options.environment() | {"MSMQ_SAMBA_TLS_NAMES": self.tls_names(self.dns_name)}
+    def _build_environment(self) -> dict[str, str]:
+        return self.options.build_environment() | {"MSMQ_SAMBA_TLS_NAMES": self.join_tls_names(self.dns_name)}

@@ -25,9 +25,9 @@ from mqdssm.testing.openldap_start import (
     POLL_S,
     START_WAIT_S,
     AddressTakenError,
-    answers,
-    chosen_ports,
-    failure,
+    choose_ports,
+    explain_failure,
+    is_answering,
     require_free,
 )
 from mqdssm.testing.supervised_server import SUPERVISOR
@@ -88,12 +88,12 @@ def start_sandbox(folder: str | Path, options: openldap_config.OpenLdapOptions |
     """
     openldap_config.require_software()
     place = openldap_config.ServerFolder(Path(folder).absolute())
-    with _one_at_a_time(place.path):
+    with _lock_start(place.path):
         saved_state = _read(place.path)
-        if saved_state is not None and _supervisor_runs(place.path):
-            return _state(place.path, saved_state)
+        if saved_state is not None and _is_supervisor_running(place.path):
+            return _build_state(place.path, saved_state)
         require_free(place.path)
-        options = _options(saved_state, options, place.path)
+        options = _combine_options(saved_state, options, place.path)
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 return _start(place, options, saved_state if attempt == 1 else None)
@@ -118,8 +118,8 @@ def stop_sandbox(folder: str | Path) -> bool:
         return False
     deadline = time.monotonic() + STOP_WAIT_S
     was_signalled = False
-    while _supervisor_runs(path):
-        pid = _pid(path)
+    while _is_supervisor_running(path):
+        pid = _read_pid(path)
         if pid is not None and not was_signalled:
             was_signalled = True
             with contextlib.suppress(ProcessLookupError):
@@ -140,7 +140,7 @@ def sandbox_status(folder: str | Path) -> SandboxState:
     saved_state = _read(path)
     if saved_state is None:
         raise ConfigError(f"{path} holds no sandbox: make one with 'mqdssm sandbox start {path}'")
-    return _state(path, saved_state)
+    return _build_state(path, saved_state)
 
 
 def _start(
@@ -149,7 +149,7 @@ def _start(
     saved_state: dict[str, Any] | None,
 ) -> SandboxState:
     place.make(options)
-    ports = chosen_ports(options if saved_state is None else replace(options, **saved_state["ports"]))
+    ports = choose_ports(options if saved_state is None else replace(options, **saved_state["ports"]))
     written = {
         "url": f"ldap://127.0.0.1:{ports[0]}",
         "ldapi_url": place.ldapi_url,
@@ -170,7 +170,7 @@ def _start(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env=place.environment(options, *ports),
+        env=place.build_environment(options, *ports),
         check=False,
     )
     if ran.returncode:
@@ -178,17 +178,17 @@ def _start(
             f"the sandbox in {place.path} was not started: {ran.stderr.decode(errors='replace')}"
         )
     deadline = time.monotonic() + START_WAIT_S
-    while not answers(place.socket):
-        if not _supervisor_runs(place.path):
-            raise failure(None, log.read_text(encoding="utf-8") if log.exists() else "", place.path)
+    while not is_answering(place.socket):
+        if not _is_supervisor_running(place.path):
+            raise explain_failure(None, log.read_text(encoding="utf-8") if log.exists() else "", place.path)
         if time.monotonic() > deadline:
             raise ConfigError(f"slapd in {place.path} did not answer within {START_WAIT_S:.0f} s")
         time.sleep(POLL_S)
     _write(place.path, written)
-    return _state(place.path, written)
+    return _build_state(place.path, written)
 
 
-def _options(
+def _combine_options(
     saved_state: dict[str, Any] | None, options: openldap_config.OpenLdapOptions | None, path: Path
 ) -> openldap_config.OpenLdapOptions:
     if saved_state is None:
@@ -220,19 +220,19 @@ def _write(path: Path, saved_state: dict[str, Any]) -> None:
     new.replace(path / STATE_FILE)
 
 
-def _state(path: Path, saved_state: dict[str, Any]) -> SandboxState:
+def _build_state(path: Path, saved_state: dict[str, Any]) -> SandboxState:
     names = ("url", "ldapi_url", "ldaps_url", "user", "password_file", "ca_file", "base_dn")
-    running = _supervisor_runs(path)
+    running = _is_supervisor_running(path)
     return SandboxState(
         folder=str(path),
         running=running,
-        answers=running and answers(openldap_config.ServerFolder(path).socket),
-        pid=_pid(path) if running else None,
+        answers=running and is_answering(openldap_config.ServerFolder(path).socket),
+        pid=_read_pid(path) if running else None,
         **{name: saved_state[name] for name in names},
     )
 
 
-def _supervisor_runs(path: Path) -> bool:
+def _is_supervisor_running(path: Path) -> bool:
     """Return True if a process holds the lock on the pid file.
 
     A running supervisor does.
@@ -249,13 +249,13 @@ def _supervisor_runs(path: Path) -> bool:
     return False
 
 
-def _pid(path: Path) -> int | None:
+def _read_pid(path: Path) -> int | None:
     text = (path / PID_FILE).read_text(encoding="ascii").strip()
     return int(text) if text.isdigit() else None
 
 
 @contextlib.contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
+def _lock_start(path: Path) -> Iterator[None]:
     """Hold a lock on starting a sandbox.
 
     Commands that start the same sandbox run one after the other.

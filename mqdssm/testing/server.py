@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 from mqdssm.errors import ConfigError
-from mqdssm.testing.openldap_start import POLL_S, AddressTakenError, answering_process, failure, require_free
+from mqdssm.testing.openldap_start import (
+    POLL_S,
+    AddressTakenError,
+    explain_failure,
+    find_answering_process,
+    require_free,
+)
 from mqdssm.testing.server_files import ServerFiles
 from mqdssm.testing.supervised_server import ServerState, SupervisedServer
 
@@ -76,7 +82,7 @@ class LdapServer(ABC):
         Raises:
             ObjectAlreadyExists: there is one of that name.
         """
-        return self._account_maker().add_computer(name)
+        return self._make_account_maker().add_computer(name)
 
     def add_user(self, name: str) -> tuple[str, str]:
         """Add a user below ``CN=Users``, with no rights but those of every user.
@@ -88,16 +94,16 @@ class LdapServer(ABC):
         Raises:
             ObjectAlreadyExists: there is one of that name.
         """
-        return self._account_maker().add_user(name)
+        return self._make_account_maker().add_user(name)
 
     @abstractmethod
-    def _account_maker(self) -> AccountMaker:
+    def _make_account_maker(self) -> AccountMaker:
         """Return a creator of accounts on this server."""
 
-    def _not_started(self) -> ConfigError:
+    def _explain_not_started(self) -> ConfigError:
         return ConfigError(f"the {self.NOUN} has not been started yet")
 
-    def _not_running(self) -> ConfigError:
+    def _explain_not_running(self) -> ConfigError:
         return ConfigError(f"the {self.NOUN} is not running: use it as a context manager, or call start()")
 
 
@@ -172,7 +178,7 @@ class LocalServer(LdapServer, Generic[F]):
             try:
                 if self._supervised is None:
                     self._require_software()
-                    self._start_new(1 if self._address_is_given() else START_ATTEMPTS)
+                    self._start_new(1 if self._has_given_address() else START_ATTEMPTS)
                 else:
                     self._run()
             except AddressTakenError as error:
@@ -202,7 +208,7 @@ class LocalServer(LdapServer, Generic[F]):
         """Raise ConfigError if this machine or this user cannot run the server."""
 
     @abstractmethod
-    def _address_is_given(self) -> bool:
+    def _has_given_address(self) -> bool:
         """Return True if the options give the address.
 
         A retry would use the same address.
@@ -213,7 +219,7 @@ class LocalServer(LdapServer, Generic[F]):
         """Forget the address after the server was stopped for good."""
 
     @abstractmethod
-    def _new_folder(self) -> F:
+    def _make_folder(self) -> F:
         """Create a temporary folder."""
 
     @abstractmethod
@@ -223,7 +229,7 @@ class LocalServer(LdapServer, Generic[F]):
     @property
     def _made_folder(self) -> F:
         if self._folder is None:
-            raise self._not_started()
+            raise self._explain_not_started()
         return self._folder
 
     def _start_new(self, attempts: int) -> None:
@@ -243,7 +249,7 @@ class LocalServer(LdapServer, Generic[F]):
 
     def _supervise(self) -> None:
         if self._folder is None:
-            self._folder = self._new_folder()
+            self._folder = self._make_folder()
         require_free(self._folder.path)
         environment = self._prepare_folder(self._folder)
         self._supervised = SupervisedServer(
@@ -259,17 +265,17 @@ class LocalServer(LdapServer, Generic[F]):
         deadline = time.monotonic() + self.WAIT_S
         while state["pid"] is not None:
             # check the process: another server may hold the folder and answer, while this one will fail
-            if answering_process(self._made_folder.socket) in {0, state["pid"]}:
+            if find_answering_process(self._made_folder.socket) in {0, state["pid"]}:
                 return
             if time.monotonic() > deadline:
                 log_text = state["log"].strip()
                 raise ConfigError(f"{self.PROGRAM} did not answer within {self.WAIT_S:.0f} s: {log_text}")
             time.sleep(POLL_S)
             state = self._ask("status")
-        raise failure(state["exit"], state["log"], self.folder, self.PROGRAM)
+        raise explain_failure(state["exit"], state["log"], self.folder, self.PROGRAM)
 
     def _ask(self, word: str) -> ServerState:
         with self._lock:
             if self._supervised is None:
-                raise self._not_running()
+                raise self._explain_not_running()
             return self._supervised.ask(word)

@@ -10,7 +10,7 @@ from support.servers.proxy import black_hole
 
 from mqdssm.diagnostics.findings import CheckFinding, CheckState, make_ok, run_limited
 from mqdssm.testing.openldap import OpenLdapServer
-from mqdssm.testing.openldap_snapshot import undone_changes
+from mqdssm.testing.openldap_snapshot import undo_changes
 
 NAMES = [
     *("settings", "connection", "certificate", "profile", "naming contexts", "schema", "base tree"),
@@ -50,7 +50,7 @@ def test_for_people(cli, openldap_server):
     fine = cli("doctor")
     assert fine.stderr == f"0 problem, 0 warning, {len(fine.stdout.splitlines()) - 1} ok\n"
     enterprise = "cn=MsmqServices,cn=Services,cn=Configuration,dc=example,dc=com"
-    with undone_changes(openldap_server):
+    with undo_changes(openldap_server):
         PlainLdap(openldap_server).modify(enterprise, "delete: nTSecurityDescriptor")
         result = cli("doctor")
     lines = result.stdout.splitlines()
@@ -181,7 +181,7 @@ def test_a_size_limit_is_found(cli):
 
 def limited_slapd(server: OpenLdapServer, config: str) -> subprocess.Popen:
     """The same directory, served with another configuration."""
-    from mqdssm.testing.openldap_start import answers
+    from mqdssm.testing.openldap_start import is_answering
 
     file = Path(server.folder, "conf", "other.conf")
     file.write_text(config)
@@ -189,7 +189,7 @@ def limited_slapd(server: OpenLdapServer, config: str) -> subprocess.Popen:
     urls = f"ldap://127.0.0.1:{server.port}/ {server.ldapi_url}/"
     process = subprocess.Popen(["/usr/sbin/slapd", "-d", "none", "-f", str(file), "-h", urls])
     deadline = time.monotonic() + 20
-    while not answers(socket):
+    while not is_answering(socket):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

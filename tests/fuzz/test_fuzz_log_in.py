@@ -63,7 +63,7 @@ def test_any_octets(fuzzed: tuple[Server, ConnectionOptions], reply: bytes) -> N
 
 @given(data=st.data(), code=st.integers(-(2**31), 2**31 - 1))
 def test_nearly_an_answer(fuzzed: tuple[Server, ConnectionOptions], data: st.DataObject, code: int) -> None:
-    good = answers.result(7, BIND_RESPONSE, code, matched="CN=a", text="wörds")
+    good = answers.encode_result(7, BIND_RESPONSE, code, matched="CN=a", text="wörds")
     octets = bytearray(good)
     for _ in range(data.draw(st.integers(0, 3))):
         octets[data.draw(st.integers(0, len(octets) - 1))] = data.draw(st.integers(0, 255))

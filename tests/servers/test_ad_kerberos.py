@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.directory.ber_reference import read_all
-from support.servers.answers import result
+from support.servers.answers import encode_result
 from support.servers.proxy import scripted_server
 from support.servers.samba_tools import take_ticket
 
@@ -76,10 +76,10 @@ class Acceptor:
         except gssapi.exceptions.BadChannelBindingsError:
             self.accepted.append(False)
             words = "80090346: LdapErr: DSID-0C090597, comment: AcceptSecurityContext error, data 80090346"
-            connection.sendall(result(int.from_bytes(number, "big"), BIND_RESPONSE, 49, text=words))
+            connection.sendall(encode_result(int.from_bytes(number, "big"), BIND_RESPONSE, 49, text=words))
         else:
             self.accepted.append(context.complete)
-            connection.sendall(result(int.from_bytes(number, "big"), BIND_RESPONSE, more=answer))
+            connection.sendall(encode_result(int.from_bytes(number, "big"), BIND_RESPONSE, more=answer))
         with contextlib.suppress(OSError):
             connection.recv(1)  # hanging up sooner could take the answer along
 

@@ -48,7 +48,7 @@ def directory_on(server):
 
 
 def inside(server, *command):
-    status, output = server._engine_container().exec_run(list(command))
+    status, output = server._find_engine_container().exec_run(list(command))
     assert status == 0, output
     return output.decode()
 
@@ -87,7 +87,7 @@ class TestOpenLdapContainer:
             assert ran.stdout == f"dn:{server.user}\n", ran.stderr
 
     def test_its_ports_are_on_loopback(self, server):
-        published = server._engine_container().attrs["NetworkSettings"]["Ports"]
+        published = server._find_engine_container().attrs["NetworkSettings"]["Ports"]
         bound = {one["HostIp"] for bindings in published.values() for one in bindings or ()}
         if server.host == "127.0.0.1":  # else the engine is elsewhere
             assert bound == {"127.0.0.1"}
@@ -101,13 +101,13 @@ class TestOpenLdapContainer:
         connection = containers.connect_over_tls(
             server.ldaps_url, server.user, server.password, str(tmp_path / "ca.pem")
         )
-        with pytest.raises(Exception, match="CERTIFICATE_VERIFY_FAILED"), accounts.bound(connection):
+        with pytest.raises(Exception, match="CERTIFICATE_VERIFY_FAILED"), accounts.bind(connection):
             pass
 
     def test_users_log_in(self, server):
         dn, password = server.add_user("alice")
         connection = containers.connect_over_tls(server.ldaps_url, dn, password, server.ca_file)
-        with accounts.bound(connection) as bound:
+        with accounts.bind(connection) as bound:
             assert bound.extend.standard.who_am_i().lower() == f"dn:{dn}".lower()
 
     def test_slapd_is_process_one_without_rights_and_with_few_descriptors(self, server):
@@ -259,8 +259,8 @@ class TestContext:
         assert (PROJECT / "ldif/msmq.schema").read_bytes() == context["ldif/msmq.schema"]
 
     def test_names_for_the_certificate(self):
-        assert engine_part._alternative_name("10.0.0.5") == "IP:10.0.0.5"
-        assert engine_part._alternative_name("build.example.com") == "DNS:build.example.com"
+        assert engine_part._format_alternative_name("10.0.0.5") == "IP:10.0.0.5"
+        assert engine_part._format_alternative_name("build.example.com") == "DNS:build.example.com"
 
     def test_the_health_check_is_written_as_a_list(self):
         assert health_check()[0] == "ldapsearch"

@@ -25,7 +25,7 @@ from support.servers.processes import GONE_WAIT_S, wait_until_gone
 from mqdssm.errors import ConfigError
 from mqdssm.testing import OpenLdapServer, accounts, start_sandbox
 from mqdssm.testing import openldap_config as config
-from mqdssm.testing.openldap_start import answers, failure, free_ports
+from mqdssm.testing.openldap_start import explain_failure, free_ports, is_answering
 
 ROOT = "dc=example,dc=com"
 
@@ -43,7 +43,7 @@ def connect(server, user=None, password=None, *, url=None, ca_file=None, start_t
         auto_referrals=False,
         receive_timeout=20,
     )
-    with accounts.bound(connection, start_tls=start_tls):
+    with accounts.bind(connection, start_tls=start_tls):
         yield connection
 
 
@@ -271,7 +271,7 @@ class TestStartAndStop:
             server.start()
             server.add_computer("two")
             server.stop()
-            assert not answers(config.ServerFolder(server.folder).socket)
+            assert not is_answering(config.ServerFolder(server.folder).socket)
             server.start()
             server.start()  # a second time is nothing
             assert (server.url, server.ldapi_url, server.ldaps_url, server.password) == before
@@ -370,7 +370,7 @@ class TestStartAndStop:
             os.kill(crashed, number)
             wait_until_gone(crashed)
             deadline = time.monotonic() + GONE_WAIT_S
-            while not answers(config.ServerFolder(server.folder).socket):
+            while not is_answering(config.ServerFolder(server.folder).socket):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             assert server.pid not in {None, crashed}
@@ -399,8 +399,8 @@ class TestStartAndStop:
             server.start()
 
     def test_exit_status_and_words_of_the_failure(self):
-        assert "in use" in str(failure(75, "", Path("/x")))
-        assert "status 1: bad" in str(failure(1, " bad\n", Path("/x")))
+        assert "in use" in str(explain_failure(75, "", Path("/x")))
+        assert "status 1: bad" in str(explain_failure(1, " bad\n", Path("/x")))
 
 
 class TestMissingSoftware:

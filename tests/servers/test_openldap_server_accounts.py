@@ -30,13 +30,13 @@ def own_server():
 
 @contextlib.contextmanager
 def logged_in(server, dn, password):
-    with accounts.bound(connect_over_tls(server.ldaps_url, dn, password, server.ca_file)) as connection:
+    with accounts.bind(connect_over_tls(server.ldaps_url, dn, password, server.ca_file)) as connection:
         yield connection
 
 
 def read(server, dn):
     """All attributes of one entry, as bytes, read by the administrator over ldapi."""
-    with accounts.bound(accounts.connect_as_owner(server.ldapi_url)) as connection:
+    with accounts.bind(accounts.connect_as_owner(server.ldapi_url)) as connection:
         connection.search(dn, "(objectClass=*)", ldap3.BASE, attributes=["*"])
         return connection.response[0]["raw_attributes"]
 
@@ -169,5 +169,5 @@ def test_the_certificate_is_verified(own_server, tmp_path):
         own_server.ldaps_url, own_server.user, own_server.password, str(tmp_path / "ca.pem")
     )
     assert connection.server.tls.validate == ssl.CERT_REQUIRED
-    with pytest.raises(Exception, match="CERTIFICATE_VERIFY_FAILED"), accounts.bound(connection):
+    with pytest.raises(Exception, match="CERTIFICATE_VERIFY_FAILED"), accounts.bind(connection):
         pass

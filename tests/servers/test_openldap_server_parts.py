@@ -17,7 +17,7 @@ from cryptography import x509
 
 from mqdssm.testing import certificates, supervisor
 from mqdssm.testing.openldap_config import START_SCRIPT
-from mqdssm.testing.openldap_start import answers, free_ports
+from mqdssm.testing.openldap_start import free_ports, is_answering
 
 PROJECT = Path(__file__).parents[2]
 WAIT_S = 20
@@ -132,7 +132,7 @@ class TestStartScript:
         with subprocess.Popen(["sh", START_SCRIPT], env=environment, stderr=subprocess.PIPE) as process:
             try:
                 deadline = time.monotonic() + WAIT_S
-                while not answers(folder / "run" / "ldapi"):
+                while not is_answering(folder / "run" / "ldapi"):
                     assert process.poll() is None
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
@@ -163,7 +163,7 @@ class TestStartScript:
         with subprocess.Popen(["sh", START_SCRIPT], env=environment, stderr=subprocess.PIPE) as process:
             try:
                 deadline = time.monotonic() + WAIT_S
-                while not answers(folder / "run" / "ldapi"):
+                while not is_answering(folder / "run" / "ldapi"):
                     assert process.poll() is None
                     assert time.monotonic() < deadline
                     time.sleep(0.02)

@@ -17,7 +17,7 @@ from support.servers.processes import stop
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import OpenLdapServer, sandbox_status, start_sandbox, stop_sandbox
 from mqdssm.testing.openldap_config import OpenLdapOptions, ServerFolder
-from mqdssm.testing.openldap_start import answering_process
+from mqdssm.testing.openldap_start import find_answering_process
 
 WAIT_S = 20
 PROJECT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def folder(tmp_path):
 
 
 def slapd_of(folder):
-    return answering_process(ServerFolder(folder).socket)
+    return find_answering_process(ServerFolder(folder).socket)
 
 
 def test_start_stop_and_start_again(folder):

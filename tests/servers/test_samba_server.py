@@ -17,16 +17,16 @@ from support.servers.samba_tools import SambaTools
 from mqdssm.errors import ConfigError, ObjectAlreadyExists
 from mqdssm.testing import SambaDomainController
 from mqdssm.testing.accounts import Connection, connect_over_tls
-from mqdssm.testing.openldap_start import AddressTakenError, failure
+from mqdssm.testing.openldap_start import AddressTakenError, explain_failure
 from mqdssm.testing.samba_config import (
     FOLDER_PATH_BYTES_MAX,
     SambaOptions,
-    cache_folder,
+    find_cache_folder,
+    find_taken_port,
     free_address,
+    make_temporary_folder,
+    prepare_template,
     require_software,
-    taken_port,
-    template,
-    temporary_folder,
 )
 
 START_S_MAX = 5.0  # 0.2 s on an idle machine
@@ -122,7 +122,7 @@ def test_two_side_by_side_are_apart(samba_server: SambaDomainController) -> None
         assert SambaTools(samba_server).search("(sAMAccountName=ONLYTHERE$)") == {}
         folder, address = other.folder, other.address
     assert not folder.exists()
-    assert taken_port(address) == 0
+    assert find_taken_port(address) == 0
 
 
 @pytest.mark.parametrize("end", [SambaDomainController.stop, SambaDomainController.kill])
@@ -179,7 +179,7 @@ def test_killed_parent_leaves_nothing_behind() -> None:
     while Path("/proc", pid).exists() or Path(folder).exists():
         assert time.monotonic() < deadline, "samba or its folder outlived the process that made them"
         time.sleep(0.02)
-    assert taken_port(address) == 0
+    assert find_taken_port(address) == 0
 
 
 @pytest.mark.soak  # a domain is provisioned for it alone
@@ -212,16 +212,16 @@ def test_tickets_are_given_where_wanted() -> None:
 def test_the_domain_is_made_once(
     samba_server: SambaDomainController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = template(samba_server.options)
-    assert place.is_relative_to(cache_folder())
+    place = prepare_template(samba_server.options)
+    assert place.is_relative_to(find_cache_folder())
     assert (place / "private" / "sam.ldb").exists()
     assert place.stat().st_mode & 0o077 == 0
     made = (place / "private").stat().st_mtime_ns
-    assert template(SambaOptions()) == place
+    assert prepare_template(SambaOptions()) == place
     assert (place / "private").stat().st_mtime_ns == made
-    assert template(SambaOptions(kerberos=True, strong_auth="no")) == place
+    assert prepare_template(SambaOptions(kerberos=True, strong_auth="no")) == place
     monkeypatch.setenv("MQDSSM_CACHE", "/nonexistent/cache")
-    assert cache_folder() == Path("/nonexistent/cache")
+    assert find_cache_folder() == Path("/nonexistent/cache")
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_domains_unused_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch, 
         folder.mkdir(parents=True)
         (folder / "done").touch()
         os.utime(folder / "done", (time.time() - days * 86400,) * 2)
-    made = template(SambaOptions())
+    made = prepare_template(SambaOptions())
     assert {path.name for path in (tmp_path / "samba").iterdir()} == {"4.0-young", made.name}
 
 
@@ -290,23 +290,23 @@ def test_folders_with_long_names_are_refused(tmp_path: Path) -> None:
 def test_taken_addresses() -> None:
     address = free_address()
     with socket.create_server((address, 3269)):
-        assert taken_port(address) == 3269
+        assert find_taken_port(address) == 3269
         with pytest.raises(ConfigError, match=r"port 3269 of .* is taken"):
             SambaDomainController(address=address).start()
     log = "stream_setup_socket: Failed to listen on 127.0.0.78:389 - NT_STATUS_ADDRESS_ALREADY_ASSOCIATED"
-    assert isinstance(failure(1, log, Path("/x")), AddressTakenError)
-    assert "ended with status 1: broken" in str(failure(1, "broken\n", Path("/x"), "samba"))
+    assert isinstance(explain_failure(1, log, Path("/x")), AddressTakenError)
+    assert "ended with status 1: broken" in str(explain_failure(1, "broken\n", Path("/x"), "samba"))
 
 
 def test_temporary_folders_fall_back_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqdssm.testing.samba_config.MEMORY_FOLDER", Path("/nonexistent"))
-    folder = temporary_folder()
+    folder = make_temporary_folder()
     assert folder.path.stat().st_mode & 0o077 == 0
     assert not folder.path.is_relative_to("/dev/shm")
     folder.remove()
 
 
 def test_taken_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqdssm.testing.samba_config.taken_port", lambda _address: 389)
+    monkeypatch.setattr("mqdssm.testing.samba_config.find_taken_port", lambda _address: 389)
     with pytest.raises(ConfigError, match="port 389 is taken on every loopback address"):
         free_address()

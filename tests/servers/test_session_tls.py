@@ -45,7 +45,7 @@ class FakeServer:
     def starttls(self, connection: object) -> None:
         splitter = MessageSplitter()
         _, (request,) = splitter.feed(connection.recv(4096))  # type: ignore[attr-defined]
-        connection.sendall(answers.result(request.id, EXTENDED_RESPONSE))  # type: ignore[attr-defined]
+        connection.sendall(answers.encode_result(request.id, EXTENDED_RESPONSE))  # type: ignore[attr-defined]
         with self._tls.context.wrap_socket(connection, server_side=True) as secured:  # type: ignore[arg-type]
             self.ldaps(secured)
 
@@ -139,7 +139,7 @@ class TestSlapd:
             Session.open(options_for(openldap_server, url))
 
     def test_server_without_starttls(self) -> None:
-        refusal = answers.conversation(lambda number: answers.result(number, EXTENDED_RESPONSE, 2))
+        refusal = answers.conversation(lambda number: answers.encode_result(number, EXTENDED_RESPONSE, 2))
         with scripted_server(refusal) as port:
             options = ConnectionOptions.of(f"ldap://127.0.0.1:{port}", user="cn=me", password=PASSWORD)
             with pytest.raises(DirectoryNotConnected, match="refuses StartTLS") as caught:

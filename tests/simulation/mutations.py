@@ -192,7 +192,7 @@ class OverlooksTombstones(CrashingStore):
     def perform(self, operation):
         result = super().perform(operation)
         if isinstance(operation, ops.Recover) and result.highest:
-            kept = self._store._kept.partition_table(operation.partition_id)
+            kept = self._store._kept.find_table(operation.partition_id)
             highest = max((one.seq_number for one in kept.objects.values()), default=MIN)
             return ops.Recovered(highest=highest)
         return result
@@ -209,7 +209,7 @@ class ForgetsOldNumber(CrashingStore):
             and result.identifier
         ):
             kept = self._store._kept
-            found = kept.partition_table(operation.partition_id).objects[result.identifier]
+            found = kept.find_table(operation.partition_id).objects[result.identifier]
             if found.seq_number == operation.seq_number:
                 kept.put(replace(found, seq_number=operation.seq_number.minus(1)))
         return result

@@ -47,8 +47,8 @@ class Damaged:
         self.hurt += 1
         return STATUSES.get(type(operation), ops.Failed(reason="cn=x: mqisSeqNumber is none"))
 
-    def reopened(self) -> "Damaged":
-        made = Damaged(self.store.reopened())
+    def restart(self) -> "Damaged":
+        made = Damaged(self.store.restart())
         made.is_hurt = self.is_hurt
         return made
 
@@ -222,7 +222,7 @@ def _with_doubt(net: Net) -> Callable[[Any], Any]:
             return ops.Recovered(highest=SequenceNumber(last - 1), doubtful=SequenceNumber(255))
         return result
 
-    store.reopened = lambda: store
+    store.restart = lambda: store
     store.perform = perform
     return read
 

@@ -21,7 +21,7 @@ def test_an_object_without_properties_stops_nothing() -> None:
     server = authority()
     make_cn(server, "bare")
     server.fired(PSC_TIMER)
-    server.store._kept.partition_table(PEC_PARTITION_ID).objects[guid_of("bare")].properties.clear()
+    server.store._kept.find_table(PEC_PARTITION_ID).objects[guid_of("bare")].properties.clear()
     of_another_type = ((Propid.S_PSC, "ignored"),)
     changed = server.change(
         Command.UPDATE,

@@ -144,7 +144,7 @@ def test_each_request_has_a_number_of_its_own() -> None:
 def test_numbers_stay_within_32_bits() -> None:
     server = psc()
     server.engine = ReplicationEngine(server.settings, first_request=2**32 - 1)
-    server.store = server.store.reopened()
+    server.store = server.store.restart()
     server.did(Started())
     assert [the_request(asks(server)).message.request_identifier for _ in range(2)] == [2**32 - 1, 0]
 

@@ -105,7 +105,7 @@ def test_an_object_that_goes_by_another_hand_stops_nothing() -> None:
     def meddle(operation):
         result = perform(operation)
         if type(operation).__name__ == "CreateObject":
-            table = server.store._kept.partition_table(HOME)
+            table = server.store._kept.find_table(HOME)
             if guid_of("queue q") in table.objects:
                 server.store._kept.remove(table.objects[guid_of("queue q")])
         return result
@@ -299,7 +299,7 @@ def test_settings_that_would_stop_the_engine_are_refused(name) -> None:
 def test_how_many_messages_wait_behind_the_work_is_told() -> None:
     """Others stay in their queue meanwhile (decision R78); timers and what is dropped do not count."""
     server = Lone(backlog_max=4)
-    engine, store = ReplicationEngine(server.settings, first_request=9), server.store.reopened()
+    engine, store = ReplicationEngine(server.settings, first_request=9), server.store.restart()
     waiting = engine.step(Started(), 1.0)
     message = Received(
         message=AlreadyPurgedMessage(site_id=HOME, partition_id=HOME, purged_seq_number=MIN), sender="PEC"

@@ -54,7 +54,7 @@ class FailingStore(CrashingStore):
             return result
         return super().perform(operation)
 
-    def reopened(self) -> "FailingStore":
+    def restart(self) -> "FailingStore":
         return self
 
 

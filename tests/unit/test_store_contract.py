@@ -33,7 +33,7 @@ class MemoryHarness:
         self.store.disk.on_write = None
 
     def reopen(self) -> None:
-        self.store = self.store.reopened()
+        self.store = self.store.restart()
 
 
 @pytest.fixture(scope="module")

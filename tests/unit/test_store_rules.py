@@ -34,11 +34,11 @@ class TestNumberIndex:
             elif model[number]:
                 index.remove(number, model[number].pop())
         there = {number: tuple(entries) for number, entries in sorted(model.items()) if entries}
-        assert dict(index.between(0, 40)) == there
-        assert list(index.between(after, 30)) == [one for one in there.items() if after < one[0] <= 30]
-        assert index.highest() == max(there, default=0)
+        assert dict(index.list_between(0, 40)) == there
+        assert list(index.list_between(after, 30)) == [one for one in there.items() if after < one[0] <= 30]
+        assert index.find_highest() == max(there, default=0)
         assert bool(index) == bool(there)
-        assert all(index.at(number) == there.get(number, ()) for number in range(41))
+        assert all(index.list_at(number) == there.get(number, ()) for number in range(41))
 
     def test_what_is_gone_takes_no_room(self) -> None:
         index: NumberIndex[object] = NumberIndex()
@@ -47,7 +47,7 @@ class TestNumberIndex:
             index.put(number, entry)
             if number > 3:
                 index.remove(number - 3, entry)
-        assert [number for number, _ in index.between(0, 10_000)] == [9997, 9998, 9999]
+        assert [number for number, _ in index.list_between(0, 10_000)] == [9997, 9998, 9999]
         assert len(index._numbers) <= 2 * 3 + STALE_MAX + 1
 
 

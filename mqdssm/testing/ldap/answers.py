@@ -8,12 +8,12 @@ from mqdssm.directory.requests import PAGED_RESULTS_OID
 from mqdssm.directory.responses import CONTROLS_TAG, SEARCH_DONE, SEARCH_ENTRY
 
 
-def message(number: int, operation: bytes, controls: bytes = b"") -> bytes:
+def encode_message(number: int, operation: bytes, controls: bytes = b"") -> bytes:
     """Encode an LDAPMessage."""
     return sequence(integer(number), operation, controls)
 
 
-def result(
+def encode_result(
     number: int,
     tag: int,
     code: int = 0,
@@ -25,21 +25,21 @@ def result(
 ) -> bytes:
     """Encode a message with an LDAPResult; `more` follows its usual fields."""
     fields = integer(code, ENUMERATED) + octet_string(matched) + octet_string(text) + more
-    return message(number, tlv(tag, fields), controls)
+    return encode_message(number, tlv(tag, fields), controls)
 
 
 def search_done(number: int, code: int = 0, *, cookie: bytes | None = None) -> bytes:
     """Encode a SearchResultDone, with the control of [RFC2696] if there is a cookie."""
-    return result(number, SEARCH_DONE, code, controls=b"" if cookie is None else _paging(cookie))
+    return encode_result(number, SEARCH_DONE, code, controls=b"" if cookie is None else _make_paging(cookie))
 
 
 @lru_cache
-def _paging(cookie: bytes) -> bytes:
+def _make_paging(cookie: bytes) -> bytes:
     value = sequence(integer(0), octet_string(cookie))
     return sequence(sequence(octet_string(PAGED_RESULTS_OID), octet_string(value)), tag=CONTROLS_TAG)
 
 
-def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
+def encode_entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
     """Encode name and attributes of a SearchResultEntry."""
     listed = [
         sequence(octet_string(name), sequence(*map(octet_string, values), tag=SET))
@@ -48,6 +48,6 @@ def entry_content(dn: str, attributes: Iterable[tuple[str, Sequence[bytes]]]) ->
     return octet_string(dn) + sequence(*listed)
 
 
-def entry_message(number: int, content: bytes) -> bytes:
+def encode_entry_message(number: int, content: bytes) -> bytes:
     """Encode a message with a SearchResultEntry."""
-    return message(number, tlv(SEARCH_ENTRY, content))
+    return encode_message(number, tlv(SEARCH_ENTRY, content))

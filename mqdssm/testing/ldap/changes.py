@@ -14,10 +14,10 @@ from mqdssm.testing.ldap.rules import (
     CLASSES,
     OBJECT_CLASS,
     TYPES,
-    allowed_in,
-    canonical_name,
-    pretty,
-    structural_class,
+    find_structural_class,
+    format_name,
+    list_allowed,
+    spell_types,
 )
 from mqdssm.testing.ldap.tree import Attributes
 
@@ -66,14 +66,14 @@ class LdapRefusal(Exception):  # noqa: N818  it is a result for the client
 
 
 @lru_cache(maxsize=4096)
-def checked_name(text: str) -> DN:
+def parse_name(text: str) -> DN:
     """Parse a DN, and return it as the server spells it.
 
     Raises:
         LdapRefusal: it is no DN, or has unknown attribute types.
     """
     try:
-        return pretty(DN.parse(text))
+        return spell_types(DN.parse(text))
     except (ValueError, KeyError):
         raise LdapRefusal(LdapCode.INVALID_DN_SYNTAX, "invalid DN") from None
 
@@ -110,14 +110,14 @@ def check_writable(attribute: str) -> None:
         raise LdapRefusal(LdapCode.CONSTRAINT_VIOLATION, f"{kind.name}: no user modification allowed")
 
 
-def new_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
+def make_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
     """Return the attributes of a new entry: the given ones, and values of its RDN.
 
     Raises:
         LdapRefusal: the entry would break the schema.
     """
     attributes = {
-        attribute.lower(): stored(attribute, values) for attribute, values in raw_attributes.items()
+        attribute.lower(): convert_values(attribute, values) for attribute, values in raw_attributes.items()
     }
     for kind, value in name.rdn:
         _add_to(attributes, kind.lower(), [value.encode()], silently=True)
@@ -125,7 +125,7 @@ def new_attributes(name: DN, raw_attributes: Mapping[str, Sequence[bytes]]) -> d
     return attributes
 
 
-def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) -> dict[str, list[bytes]]:
+def modify(name: DN, attributes: Attributes, changes: Iterable[Modification]) -> dict[str, list[bytes]]:
     """Return the attributes of an entry after a modify operation.
 
     Raises:
@@ -141,14 +141,14 @@ def modified(name: DN, attributes: Attributes, changes: Iterable[Modification]) 
         elif change.op is ChangeType.REPLACE:
             result.pop(key, None)
             if change.values:
-                result[key] = stored(key, change.values)
+                result[key] = convert_values(key, change.values)
         else:
             raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unrecognized modify operation")
     check_entry(name, result)
     return result
 
 
-def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> dict[str, list[bytes]]:
+def rename(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> dict[str, list[bytes]]:
     """Return the attributes of an entry after a rename.
 
     Raises:
@@ -164,11 +164,11 @@ def renamed(old: DN, new: DN, attributes: Attributes, *, deletes_old: bool) -> d
     return result
 
 
-def stored(attribute: str, values: Sequence[bytes]) -> list[bytes]:
+def convert_values(attribute: str, values: Sequence[bytes]) -> list[bytes]:
     """Return values as the server stores them: DNs in the server's spelling."""
     if not TYPES[attribute.lower()].names:
         return list(values)
-    return [canonical_name(checked_name(value.decode())).encode() for value in values]
+    return [format_name(parse_name(value.decode())).encode() for value in values]
 
 
 def _add_to(
@@ -177,7 +177,7 @@ def _add_to(
     entry_values = attributes.setdefault(key, [])
     normalize = TYPES[key].normalize
     normalized_values = {normalize(item) for item in entry_values}
-    for count, value in enumerate(stored(key, values)):
+    for count, value in enumerate(convert_values(key, values)):
         if normalize(value) not in normalized_values:
             entry_values.append(value)
         elif not silently:
@@ -218,7 +218,7 @@ def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
     if not class_values:
         raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no objectClass attribute")
     classes = frozenset(value.decode().lower() for value in class_values)
-    structural = structural_class(classes)
+    structural = find_structural_class(classes)
     if structural is None:
         raise LdapRefusal(LdapCode.OBJECT_CLASS_VIOLATION, "no structural object class provided")
     spelt = CLASSES[structural].name
@@ -229,7 +229,7 @@ def check_entry(name: DN, attributes: dict[str, list[bytes]]) -> None:
             f"structural object class modification from '{before[0].decode()}' to '{spelt}' not allowed",
         )
     _check_name(name, attributes)
-    needed, allowed = allowed_in(classes)
+    needed, allowed = list_allowed(classes)
     for owner, attribute in needed:
         if attribute.lower() not in attributes:
             raise LdapRefusal(

@@ -15,16 +15,16 @@ from mqdssm.directory import requests
 from mqdssm.directory.filters import Equal
 from mqdssm.model.dn import DN
 from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
-from mqdssm.testing.ldap.answers import entry_content, entry_message, result, search_done
+from mqdssm.testing.ldap.answers import encode_entry_content, encode_entry_message, encode_result, search_done
 from mqdssm.testing.ldap.changes import (
     LdapCode,
     LdapRefusal,
     check_values,
     check_writable,
-    checked_name,
-    modified,
-    new_attributes,
-    renamed,
+    make_attributes,
+    modify,
+    parse_name,
+    rename,
 )
 from mqdssm.testing.ldap.matching import test_of
 from mqdssm.testing.ldap.requests import (
@@ -34,7 +34,7 @@ from mqdssm.testing.ldap.requests import (
     decode_filter,
     read_paging,
 )
-from mqdssm.testing.ldap.rules import SUBSCHEMA, canonical_name
+from mqdssm.testing.ldap.rules import SUBSCHEMA, format_name
 from mqdssm.testing.ldap.tree import EntryTree, TreeEntry
 from mqdssm.testing.memory_store.disk import Disk
 
@@ -69,7 +69,7 @@ class SimulatedDirectory:
 
     def __init__(self, root: str, now: Callable[[], float]) -> None:
         self.disk: Final = Disk()
-        self._root = checked_name(root)
+        self._root = parse_name(root)
         self._now = now
         self._tree = EntryTree()
         self._answers: dict[tuple[str, SearchRequest, tuple[requests.LdapControl, ...]], _Answer] = {}
@@ -80,8 +80,8 @@ class SimulatedDirectory:
             for attribute, value in pairs:
                 raw = value.encode() if isinstance(value, str) else value
                 raw_attributes.setdefault(attribute, []).append(raw)
-            name = checked_name(str(dn))
-            self._tree.add(name, self._stamped(new_attributes(name, raw_attributes)))
+            name = parse_name(str(dn))
+            self._tree.add(name, self._stamp_attributes(make_attributes(name, raw_attributes)))
 
     def answer(self, request: LdapRequest) -> bytes:
         """Perform a request, and return all messages of its answer."""
@@ -90,14 +90,14 @@ class SimulatedDirectory:
             return b""
         try:
             if request.tag == requests.SEARCH_REQUEST:
-                checked_name(request.dn)  # other requests have their controls checked first
+                parse_name(request.dn)  # other requests have their controls checked first
             _check_controls(request)
             if request.search is not None:
                 return self._search(request, request.search)
             self._change(request)
         except LdapRefusal as refusal:
-            return result(request.id, tag, refusal.code, matched=refusal.matched, text=refusal.text)
-        return result(request.id, tag)
+            return encode_result(request.id, tag, refusal.code, matched=refusal.matched, text=refusal.text)
+        return encode_result(request.id, tag)
 
     # -- searches
 
@@ -107,35 +107,35 @@ class SimulatedDirectory:
         answer = self._answers.get(key)
         if answer is None:
             answer = self._answers[key] = self._search_answer(request, search)
-        entries = b"".join([entry_message(request.id, entry) for entry in answer.entries])
+        entries = b"".join([encode_entry_message(request.id, entry) for entry in answer.entries])
         return entries + search_done(request.id, answer.code, cookie=answer.cookie)
 
     def _search_answer(self, request: LdapRequest, search: SearchRequest) -> _Answer:
         if search.scope is requests.SearchScope.BASE and request.dn in {"", SUBSCHEMA}:
-            values = _schema() if request.dn else self._root_dse()
+            values = _build_schema() if request.dn else self._build_root_dse()
             requested_names = {attribute.lower() for attribute in search.attributes}
             every = requests.ALL_OPERATIONAL_ATTRIBUTES in requested_names
             items = [item for item in values.items() if every or item[0].lower() in requested_names]
-            return _Answer([entry_content(request.dn, items)])
-        base = self._existing(checked_name(request.dn))
+            return _Answer([encode_entry_content(request.dn, items)])
+        base = self._find_existing(parse_name(request.dn))
         _check_assertion(request, base)
-        control = request.control(requests.PAGED_RESULTS_OID)
+        control = request.find_control(requests.PAGED_RESULTS_OID)
         size, cookie = (0, b"") if control is None else read_paging(control)
         if 0 < search.size_limit <= size:  # no page could be full
             control, size = None, 0
         entries: list[bytes] = []
         last = 0
-        for entry in self._matching(base, search, after=int.from_bytes(cookie, "big")):
+        for entry in self._find_matching(base, search, after=int.from_bytes(cookie, "big")):
             if size and len(entries) == size:
                 return _Answer(entries, cookie=last.to_bytes(_COOKIE_BYTES, "big"))
             if search.size_limit and len(entries) == search.size_limit:
                 return _Answer(entries, LdapCode.SIZE_LIMIT_EXCEEDED)
-            entries.append(entry.encoded(search.attributes))
+            entries.append(entry.encode_selected(search.attributes))
             last = entry.number
         return _Answer(entries, cookie=None if control is None else b"")
 
-    def _matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
-        some = self._tree.within(base, search.scope, search.filter)
+    def _find_matching(self, base: TreeEntry, search: SearchRequest, after: int) -> Iterator[TreeEntry]:
+        some = self._tree.find_within(base, search.scope, search.filter)
         if not some:
             return
         test = test_of(search.filter)
@@ -143,7 +143,7 @@ class SimulatedDirectory:
             if entry.number > after and test(entry):
                 yield entry
 
-    def _root_dse(self) -> dict[str, list[bytes]]:
+    def _build_root_dse(self) -> dict[str, list[bytes]]:
         root = str(self._root)
         configuration = f"CN=Configuration,{root}"
         return {
@@ -174,10 +174,10 @@ class SimulatedDirectory:
         }
         if request.tag not in changes:
             raise LdapRefusal(LdapCode.PROTOCOL_ERROR, "unsupported operation")
-        changes[request.tag](request, checked_name(request.dn))
+        changes[request.tag](request, parse_name(request.dn))
 
     def _delete(self, request: LdapRequest, name: DN) -> None:
-        entry = self._target(request, name)
+        entry = self._find_target(request, name)
         if self._tree.has_below(entry):
             raise LdapRefusal(LdapCode.NOT_ALLOWED_ON_NON_LEAF, "subordinate objects must be deleted first")
         self._commit(request, lambda: self._tree.remove(entry))
@@ -189,11 +189,11 @@ class SimulatedDirectory:
             check_writable(attribute)
         self._check_inside(name)
         self._check_unique(request, request.attributes.get(_UNIQUE, ()), name)
-        attributes = self._stamped(new_attributes(name, request.attributes))
+        attributes = self._stamp_attributes(make_attributes(name, request.attributes))
         _check_assertion(request, TreeEntry(0, name, attributes))
         if self._tree.get(name) is not None:
             raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
-        new_name = DN((name.rdn, *self._existing(name.parent).name.rdns))
+        new_name = DN((name.rdn, *self._find_existing(name.parent).name.rdns))
         self._commit(request, lambda: self._tree.add(new_name, attributes))
 
     def _modify(self, request: LdapRequest, name: DN) -> None:
@@ -205,13 +205,13 @@ class SimulatedDirectory:
         for change in request.changes:
             if change.attribute.lower() == _UNIQUE and change.op is not requests.ChangeType.DELETE:
                 self._check_unique(request, change.values, name)
-        entry = self._target(request, name)
-        attributes = modified(entry.name, entry.attributes, request.changes)
-        self._commit(request, lambda: self._tree.replace(entry, self._stamped(attributes)))
+        entry = self._find_target(request, name)
+        attributes = modify(entry.name, entry.attributes, request.changes)
+        self._commit(request, lambda: self._tree.replace(entry, self._stamp_attributes(attributes)))
 
     def _rename(self, request: LdapRequest, name: DN) -> None:
-        rdn = checked_name(request.new_rdn)
-        superior = None if request.new_superior is None else checked_name(request.new_superior)
+        rdn = parse_name(request.new_rdn)
+        superior = None if request.new_superior is None else parse_name(request.new_superior)
         self._check_inside(name)
         above = name.parent if superior is None else superior
         if above.is_at_or_below(name):
@@ -222,7 +222,7 @@ class SimulatedDirectory:
             raise LdapRefusal(LdapCode.AFFECTS_MULTIPLE_DSAS, "cannot rename between DSAs")
         if self._tree.get(name.parent) is None:
             raise LdapRefusal(LdapCode.NO_SUCH_OBJECT)
-        entry = self._target(request, name)
+        entry = self._find_target(request, name)
         parent = self._tree.get(above)
         if parent is None:
             raise LdapRefusal(LdapCode.NO_SUCH_OBJECT)
@@ -230,17 +230,17 @@ class SimulatedDirectory:
         occupant = self._tree.get(new)
         if occupant is not None and occupant is not entry:
             raise LdapRefusal(LdapCode.ENTRY_ALREADY_EXISTS)
-        attributes = renamed(entry.name, new, entry.attributes, deletes_old=request.deletes_old_rdn)
-        self._commit(request, lambda: self._tree.move(entry, new, self._stamped(attributes)))
+        attributes = rename(entry.name, new, entry.attributes, deletes_old=request.deletes_old_rdn)
+        self._commit(request, lambda: self._tree.move(entry, new, self._stamp_attributes(attributes)))
 
-    def _target(self, request: LdapRequest, name: DN) -> TreeEntry:
+    def _find_target(self, request: LdapRequest, name: DN) -> TreeEntry:
         """Return the entry of a request, which fulfils the request's assertion.
 
         Raises:
             LdapRefusal: the entry does not exist, or the assertion fails.
         """
         self._check_inside(name)
-        entry = self._existing(name)
+        entry = self._find_existing(name)
         _check_assertion(request, entry)
         return entry
 
@@ -248,10 +248,10 @@ class SimulatedDirectory:
         if not name.is_at_or_below(self._root):
             raise LdapRefusal(LdapCode.UNWILLING_TO_PERFORM, "no global superior knowledge")
 
-    def _existing(self, name: DN) -> TreeEntry:
+    def _find_existing(self, name: DN) -> TreeEntry:
         entry = self._tree.get(name)
         if entry is None:
-            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT, matched=canonical_name(self._tree.closest(name)))
+            raise LdapRefusal(LdapCode.NO_SUCH_OBJECT, matched=format_name(self._tree.find_closest(name)))
         return entry
 
     def _check_unique(self, request: LdapRequest, values: Sequence[bytes], name: DN) -> None:
@@ -263,10 +263,10 @@ class SimulatedDirectory:
         """
         if not values:
             return
-        root = self._existing(self._root)
+        root = self._find_existing(self._root)
         _check_assertion(request, root)
         for value in values:
-            entries = self._tree.within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
+            entries = self._tree.find_within(root, requests.SearchScope.SUBTREE, Equal(_UNIQUE, value))
             if any(entry.name != name for entry in entries):
                 raise LdapRefusal(
                     LdapCode.CONSTRAINT_VIOLATION, "non-unique attributes found with (objectGUID)"
@@ -287,13 +287,13 @@ class SimulatedDirectory:
 
         self.disk.write(change)
 
-    def _stamped(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
+    def _stamp_attributes(self, attributes: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
         """Set the operational attributes of a write: time, user and entryCSN.
 
         See [RFC4512] 3.4.
         """
         self._count += 1
-        when, microseconds = _time_texts(self._now())
+        when, microseconds = _format_time(self._now())
         if "entryuuid" not in attributes:
             attributes["entryuuid"] = [str(UUID(int=self._count)).encode()]
             attributes["creatorsname"] = [self._admin]
@@ -305,14 +305,14 @@ class SimulatedDirectory:
 
 
 @lru_cache
-def _time_texts(seconds: float) -> tuple[str, str]:
+def _format_time(seconds: float) -> tuple[str, str]:
     """Return a time as in GeneralizedTime without zone, and its microseconds."""
     now = datetime.fromtimestamp(seconds, UTC)
     return f"{now:%Y%m%d%H%M%S}", f"{now:%f}"
 
 
 @cache
-def _schema() -> dict[str, list[bytes]]:
+def _build_schema() -> dict[str, list[bytes]]:
     """Return the attributes of the subschema entry ([RFC4512] 4.2)."""
     parts = (MSMQ, REPLICATION)
     return {
@@ -341,6 +341,6 @@ def _check_assertion(request: LdapRequest, entry: TreeEntry) -> None:
 
     The request has the assertion.
     """
-    control = request.control(requests.ASSERTION_OID)
+    control = request.find_control(requests.ASSERTION_OID)
     if control is not None and not test_of(decode_filter(control.value or b""))(entry):
         raise LdapRefusal(LdapCode.ASSERTION_FAILED)

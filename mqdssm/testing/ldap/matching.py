@@ -15,7 +15,7 @@ from mqdssm.testing.ldap.rules import TYPES, MatchingType, Normal
 class Normalized(Protocol):
     """Interface of an entry with normalized values."""
 
-    def normal(self, name: str) -> AbstractSet[Normal]:
+    def normalize(self, name: str) -> AbstractSet[Normal]:
         """Return the normalized values of an attribute, by its lower-case name."""
 
 
@@ -37,19 +37,19 @@ def test_of(node: filters.LdapFilter) -> Test:
         case filters.Or(operands):
             return _any_of(operands)
         case filters.Not(operand):
-            return _not(test_of(operand))
+            return _compile_not(test_of(operand))
         case filters.Present(attribute):
-            return _present(attribute.lower())
+            return _compile_present(attribute.lower())
         case filters.Equal(attribute, value) | filters.Approx(attribute, value):
-            return _equal(attribute.lower(), value)
+            return _compile_equal(attribute.lower(), value)
         case filters.GreaterOrEqual(attribute, value) | filters.LessOrEqual(attribute, value):
-            return _bound(attribute.lower(), value, _BOUNDS[type(node)])
+            return _compile_bound(attribute.lower(), value, _BOUNDS[type(node)])
         case filters.Substrings():
-            return _substrings(node)
-    return _undefined
+            return _compile_substrings(node)
+    return _leave_undefined
 
 
-def _undefined(_entry: Normalized) -> None:
+def _leave_undefined(_entry: Normalized) -> None:
     return None
 
 
@@ -71,7 +71,7 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
     """Return the test of an OR; equal values of one attribute are compared together."""
     values: dict[str, set[Normal]] = {}
     tests: list[Test] = []
-    for operand in _flat(operands):
+    for operand in _flatten(operands):
         name, normal = "", None
         if isinstance(operand, filters.Equal) and operand.attribute.lower() in TYPES:
             name = operand.attribute.lower()
@@ -83,7 +83,7 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
 
     def test(entry: Normalized) -> bool | None:
         for name, accepted_values in values.items():
-            if not accepted_values.isdisjoint(entry.normal(name)):
+            if not accepted_values.isdisjoint(entry.normalize(name)):
                 return True
         result: bool | None = False
         for operand_test in tests:
@@ -97,16 +97,16 @@ def _any_of(operands: Iterable[filters.LdapFilter]) -> Test:
     return test
 
 
-def _flat(operands: Iterable[filters.LdapFilter]) -> Iterator[filters.LdapFilter]:
+def _flatten(operands: Iterable[filters.LdapFilter]) -> Iterator[filters.LdapFilter]:
     """Yield the operands of an OR, without further ORs among them."""
     for operand in operands:
         if isinstance(operand, filters.Or):
-            yield from _flat(operand.operands)
+            yield from _flatten(operand.operands)
         else:
             yield operand
 
 
-def _not(operand: Test) -> Test:
+def _compile_not(operand: Test) -> Test:
     def test(entry: Normalized) -> bool | None:
         verdict = operand(entry)
         return None if verdict is None else not verdict
@@ -114,27 +114,27 @@ def _not(operand: Test) -> Test:
     return test
 
 
-def _present(name: str) -> Test:
+def _compile_present(name: str) -> Test:
     if name not in TYPES:
-        return _undefined
-    return lambda entry: bool(entry.normal(name))
+        return _leave_undefined
+    return lambda entry: bool(entry.normalize(name))
 
 
-def _equal(name: str, value: bytes) -> Test:
+def _compile_equal(name: str, value: bytes) -> Test:
     normal = TYPES[name].normalize(value) if name in TYPES else None
     if normal is None:
-        return _undefined
-    return lambda entry: normal in entry.normal(name)
+        return _leave_undefined
+    return lambda entry: normal in entry.normalize(name)
 
 
-def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -> Test:
+def _compile_bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -> Test:
     kind = TYPES.get(name)
     normal = None if kind is None or not kind.ordered else kind.normalize(value)
     if normal is None:
-        return _undefined
+        return _leave_undefined
 
     def test(entry: Normalized) -> bool:
-        for stored in entry.normal(name):  # noqa: SIM110  any() costs more than the comparison
+        for stored in entry.normalize(name):  # noqa: SIM110  any() costs more than the comparison
             if compare(stored, normal):
                 return True
         return False
@@ -142,7 +142,7 @@ def _bound(name: str, value: bytes, compare: Callable[[Normal, Normal], bool]) -
     return test
 
 
-def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes | None:
+def _normalize_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes | None:
     """Return a part of a substrings filter as slapd compares it.
 
     None if the part is not valid.
@@ -161,19 +161,19 @@ def _normal_part(kind: MatchingType, part: bytes | None, *, ends: str) -> bytes 
     return left + normal + right
 
 
-def _substrings(node: filters.Substrings) -> Test:
+def _compile_substrings(node: filters.Substrings) -> Test:
     name = node.attribute.lower()
     kind = TYPES.get(name)
     if kind is None or not kind.substrings:
-        return _undefined
+        return _leave_undefined
     parts = [
-        _normal_part(kind, node.initial, ends="right"),
-        *(_normal_part(kind, part, ends="both") for part in node.any),
-        _normal_part(kind, node.final, ends="left"),
+        _normalize_part(kind, node.initial, ends="right"),
+        *(_normalize_part(kind, part, ends="both") for part in node.any),
+        _normalize_part(kind, node.final, ends="left"),
     ]
     normal = [part for part in parts if part is not None]
     if len(normal) < len(parts):
-        return _undefined
+        return _leave_undefined
     initial, *middle, final = normal
 
     def holds(value: Normal) -> bool:
@@ -187,4 +187,4 @@ def _substrings(node: filters.Substrings) -> Test:
             at += len(part)
         return len(value) - at >= len(final) and value.endswith(final)
 
-    return lambda entry: any(holds(value) for value in entry.normal(name))
+    return lambda entry: any(holds(value) for value in entry.normalize(name))

@@ -105,7 +105,7 @@ class LdapRequest:
         """Name of the operation."""
         return NAMES.get(self.tag, f"0x{self.tag:02x}")
 
-    def control(self, oid: str) -> requests.LdapControl | None:
+    def find_control(self, oid: str) -> requests.LdapControl | None:
         """Return the request's control with an OID; None if there is none."""
         return next((control for control in self.controls if control.oid == oid), None)
 
@@ -118,7 +118,7 @@ def decode_request(buffer: bytes, message: responses.MessageBounds) -> LdapReque
     """
     content = buffer[message.start : message.end]
     reader = BerReader(buffer, message.start, message.end)
-    controls = _controls_in(buffer[message.end : message.stop])
+    controls = _decode_controls(buffer[message.end : message.stop])
     fields: dict[str, Any]
     match message.tag:
         case requests.SEARCH_REQUEST:
@@ -147,7 +147,7 @@ def decode_request(buffer: bytes, message: responses.MessageBounds) -> LdapReque
 
 
 @lru_cache(maxsize=_KEPT)
-def _controls_in(octets: bytes) -> tuple[requests.LdapControl, ...]:
+def _decode_controls(octets: bytes) -> tuple[requests.LdapControl, ...]:
     return responses.decode_controls(octets, 0, len(octets))
 
 
@@ -228,7 +228,7 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     if tag == filters.PRESENT_TAG:
         return filters.Present(reader.name("present", filters.PRESENT_TAG))
     if tag in _COMPARISONS:
-        return _comparison(reader, tag)
+        return _decode_comparison(reader, tag)
     inner = reader.enter(tag, "filter")
     if tag in {filters.TAGS[filters.And], filters.TAGS[filters.Or]}:
         operands = []
@@ -240,13 +240,13 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     if tag == filters.NOT_TAG:
         return filters.Not(_filter(inner))
     if tag == filters.SUBSTRINGS_TAG:
-        return _substrings(inner)
+        return _decode_substrings(inner)
     if tag == filters.EXTENSIBLE_TAG:
-        return _extensible(inner)
+        return _decode_extensible(inner)
     raise DecodeError(_FILTER, "filter", reader.position, f"tag 0x{tag:02x}")
 
 
-def _comparison(reader: BerReader, tag: int) -> filters.LdapFilter:
+def _decode_comparison(reader: BerReader, tag: int) -> filters.LdapFilter:
     """Decode a comparison; searches for numbers have thousands, with short values."""
     make, octets = _COMPARISONS[tag], reader.buffer
     start, stop = reader.span(tag, "filter")
@@ -260,7 +260,7 @@ def _comparison(reader: BerReader, tag: int) -> filters.LdapFilter:
     return make(inner.name("attribute"), inner.octets("value"))
 
 
-def _substrings(inner: BerReader) -> filters.Substrings:
+def _decode_substrings(inner: BerReader) -> filters.Substrings:
     attribute = inner.name("type")
     parts = inner.enter(SEQUENCE, "substrings")
     initial, final, middle = None, None, []
@@ -276,7 +276,7 @@ def _substrings(inner: BerReader) -> filters.Substrings:
     return filters.Substrings(attribute, initial, tuple(middle), final)
 
 
-def _extensible(inner: BerReader) -> filters.Extensible:
+def _decode_extensible(inner: BerReader) -> filters.Extensible:
     rule = inner.name("matchingRule", filters.RULE_TAG) if inner.at(filters.RULE_TAG) else None
     attribute = inner.name("type", filters.TYPE_TAG) if inner.at(filters.TYPE_TAG) else None
     value = inner.octets("matchValue", filters.VALUE_TAG)

@@ -60,12 +60,12 @@ class MatchingType:
     names: bool = False
 
 
-def _octets(raw: bytes) -> bytes:
+def _keep_octets(raw: bytes) -> bytes:
     return raw
 
 
 @lru_cache(maxsize=_KEPT)
-def _text(raw: bytes) -> bytes | None:
+def _normalize_text(raw: bytes) -> bytes | None:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -73,41 +73,41 @@ def _text(raw: bytes) -> bytes | None:
     return fold_case(text).encode() if text else None
 
 
-def _ascii(raw: bytes) -> bytes | None:
-    return _text(raw) if raw.isascii() else None
+def _normalize_ascii(raw: bytes) -> bytes | None:
+    return _normalize_text(raw) if raw.isascii() else None
 
 
-def _printable(raw: bytes) -> bytes | None:
-    return _text(raw) if _PRINTABLE.fullmatch(raw) else None
+def _normalize_printable(raw: bytes) -> bytes | None:
+    return _normalize_text(raw) if _PRINTABLE.fullmatch(raw) else None
 
 
-def _boolean(raw: bytes) -> bytes | None:
+def _normalize_boolean(raw: bytes) -> bytes | None:
     return raw if raw in {b"TRUE", b"FALSE"} else None
 
 
-def _integer(raw: bytes) -> int | None:
+def _normalize_integer(raw: bytes) -> int | None:
     return int(raw) if _INTEGER.fullmatch(raw) else None
 
 
-def _time(raw: bytes) -> bytes | None:
+def _normalize_time(raw: bytes) -> bytes | None:
     match = _TIME.fullmatch(raw)
     return None if match is None else match[1] + b"." + (match[2] or b"").rstrip(b"0")
 
 
 @lru_cache(maxsize=_KEPT)
-def _name(raw: bytes) -> bytes | None:
+def _normalize_name(raw: bytes) -> bytes | None:
     try:
         return normalize(raw.decode()).encode()
     except ValueError:
         return None
 
 
-def pretty(name: DN) -> DN:
+def spell_types(name: DN) -> DN:
     """Return a name with its attribute types spelt as in the schema."""
     return DN.of(*((TYPES[kind.lower()].name, value) for ((kind, value), *_) in name.rdns))
 
 
-def canonical_name(name: DN) -> str:
+def format_name(name: DN) -> str:
     """Return the text of a name as the server writes it.
 
     Special characters are in hexadecimal.
@@ -116,7 +116,7 @@ def canonical_name(name: DN) -> str:
     return _ESCAPED.sub(lambda match: f"\\{ord(match[1]):02X}", text) if "\\" in text else text
 
 
-def _uuid(raw: bytes) -> bytes | None:
+def _normalize_uuid(raw: bytes) -> bytes | None:
     try:
         return UUID(raw.decode("ascii")).bytes
     except ValueError:
@@ -124,13 +124,13 @@ def _uuid(raw: bytes) -> bytes | None:
 
 
 _SYNTAXES: Final[Mapping[int, Normalizer]] = {
-    ad.DN.ldap_syntax: _name,
-    ad.UNICODE.ldap_syntax: _text,
-    ad.PRINTABLE.ldap_syntax: _printable,
-    ad.BOOLEAN.ldap_syntax: _boolean,
-    ad.INTEGER.ldap_syntax: _integer,
-    ad.OCTET_STRING.ldap_syntax: _octets,
-    ad.GENERALIZED_TIME.ldap_syntax: _time,
+    ad.DN.ldap_syntax: _normalize_name,
+    ad.UNICODE.ldap_syntax: _normalize_text,
+    ad.PRINTABLE.ldap_syntax: _normalize_printable,
+    ad.BOOLEAN.ldap_syntax: _normalize_boolean,
+    ad.INTEGER.ldap_syntax: _normalize_integer,
+    ad.OCTET_STRING.ldap_syntax: _keep_octets,
+    ad.GENERALIZED_TIME.ldap_syntax: _normalize_time,
 }
 
 
@@ -146,12 +146,12 @@ def _type_of(attribute: AttributeType) -> MatchingType:
     )
 
 
-def _operational_type(name: str, normalizer: Normalizer, *, ordered: bool = False) -> MatchingType:
+def _make_operational_type(name: str, normalizer: Normalizer, *, ordered: bool = False) -> MatchingType:
     return MatchingType(name, normalizer, ordered=ordered, single=True, operational=True)
 
 
 @cache
-def _class_name(raw: bytes) -> bytes | None:
+def _normalize_class_name(raw: bytes) -> bytes | None:
     name = raw.decode("ascii", "replace").lower()
     return name.encode() if name in CLASSES else None
 
@@ -165,21 +165,21 @@ CLASSES: Final[Mapping[str, ObjectClass]] = {
 }
 """Object classes by lower-case name."""
 TYPES: Final[Mapping[str, MatchingType]] = {
-    OBJECT_CLASS: MatchingType("objectClass", _class_name),
+    OBJECT_CLASS: MatchingType("objectClass", _normalize_class_name),
     **{
         attribute.name.lower(): _type_of(attribute)
         for attribute in (*schema_attributes.ALL, *schema_mqis.ATTRIBUTES)
     },
-    "dc": MatchingType("dc", _ascii, substrings=True, single=True),
-    "structuralobjectclass": _operational_type("structuralObjectClass", _class_name),
-    "entryuuid": _operational_type("entryUUID", _uuid, ordered=True),
-    "entrycsn": _operational_type("entryCSN", _octets, ordered=True),
-    "creatorsname": _operational_type("creatorsName", _name),
-    "modifiersname": _operational_type("modifiersName", _name),
-    "createtimestamp": _operational_type("createTimestamp", _time, ordered=True),
-    "modifytimestamp": _operational_type("modifyTimestamp", _time, ordered=True),
-    ENTRY_DN: _operational_type("entryDN", _name),
-    SUBSCHEMA_ENTRY: _operational_type("subschemaSubentry", _name),
+    "dc": MatchingType("dc", _normalize_ascii, substrings=True, single=True),
+    "structuralobjectclass": _make_operational_type("structuralObjectClass", _normalize_class_name),
+    "entryuuid": _make_operational_type("entryUUID", _normalize_uuid, ordered=True),
+    "entrycsn": _make_operational_type("entryCSN", _keep_octets, ordered=True),
+    "creatorsname": _make_operational_type("creatorsName", _normalize_name),
+    "modifiersname": _make_operational_type("modifiersName", _normalize_name),
+    "createtimestamp": _make_operational_type("createTimestamp", _normalize_time, ordered=True),
+    "modifytimestamp": _make_operational_type("modifyTimestamp", _normalize_time, ordered=True),
+    ENTRY_DN: _make_operational_type("entryDN", _normalize_name),
+    SUBSCHEMA_ENTRY: _make_operational_type("subschemaSubentry", _normalize_name),
 }
 """Attribute types by lower-case name."""
 INDEXED: Final = frozenset(
@@ -199,7 +199,7 @@ INDEXED: Final = frozenset(
 
 
 @cache
-def superclasses(name: str) -> tuple[str, ...]:
+def list_superclasses(name: str) -> tuple[str, ...]:
     """Return the lower-case names of a class and its superclasses.
 
     The class itself is first.
@@ -211,13 +211,13 @@ def superclasses(name: str) -> tuple[str, ...]:
 
 
 @cache
-def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+def list_allowed(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
     """Return the required and allowed attributes of entries with some object classes.
 
     Returns:
         Class and attribute of each that is needed, and all lower-case names that are allowed.
     """
-    every = dict.fromkeys(above for class_name in sorted(classes) for above in superclasses(class_name))
+    every = dict.fromkeys(above for class_name in sorted(classes) for above in list_superclasses(class_name))
     needed = tuple(
         (CLASSES[class_name].name, name) for class_name in every for name in CLASSES[class_name].must
     )
@@ -230,19 +230,19 @@ def allowed_in(classes: frozenset[str]) -> tuple[tuple[tuple[str, str], ...], fr
 
 
 @cache
-def structural_class(classes: frozenset[str]) -> str | None:
+def find_structural_class(classes: frozenset[str]) -> str | None:
     """Return the structural class of an entry.
 
     None if there is none, or no single superclass chain.
     """
     structural = [class_name for class_name in classes if CLASSES[class_name].kind == "STRUCTURAL"]
-    lowest = max(structural, key=lambda class_name: len(superclasses(class_name)), default=None)
-    if lowest is None or not set(structural) <= set(superclasses(lowest)):
+    lowest = max(structural, key=lambda class_name: len(list_superclasses(class_name)), default=None)
+    if lowest is None or not set(structural) <= set(list_superclasses(lowest)):
         return None
     return lowest
 
 
-def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
+def normalize_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
     """Return the normalized values of an attribute.
 
     objectClass includes superclasses.
@@ -254,6 +254,6 @@ def normal_values(name: str, values: Iterable[bytes]) -> frozenset[Normal]:
             above.encode()
             for value in normalized
             if isinstance(value, bytes)
-            for above in superclasses(value.decode())
+            for above in list_superclasses(value.decode())
         }
     return frozenset(normalized)

@@ -12,7 +12,7 @@ from mqdssm.directory.requests import (
 )
 from mqdssm.model.dn import DN
 from mqdssm.testing.ldap import rules
-from mqdssm.testing.ldap.answers import entry_content
+from mqdssm.testing.ldap.answers import encode_entry_content
 
 Attributes = Mapping[str, Sequence[bytes]]
 """Values by lower-case name."""
@@ -40,7 +40,7 @@ class TreeEntry:
         self._normal: dict[str, frozenset[rules.Normal]] = {}
         self._encoded: dict[tuple[str, ...], bytes] = {}
 
-    def normal(self, name: str) -> AbstractSet[rules.Normal]:
+    def normalize(self, name: str) -> AbstractSet[rules.Normal]:
         """Return the normalized values of an attribute, by its lower-case name."""
         normalized_values = self._normal.get(name)
         if normalized_values is None:
@@ -48,22 +48,22 @@ class TreeEntry:
                 normalized_values = frozenset({self.key.encode()})
             else:
                 values = self.attributes.get(name)
-                normalized_values = rules.normal_values(name, values) if values else _NONE
+                normalized_values = rules.normalize_values(name, values) if values else _NONE
             self._normal[name] = normalized_values
         return normalized_values
 
-    def encoded(self, selection: tuple[str, ...]) -> bytes:
+    def encode_selected(self, selection: tuple[str, ...]) -> bytes:
         """Return name and selected attributes, encoded for a SearchResultEntry.
 
         See [RFC4511] 4.5.2.
         """
         octets = self._encoded.get(selection)
         if octets is None:
-            octets = entry_content(rules.canonical_name(self.name), self._selected(selection))
+            octets = encode_entry_content(rules.format_name(self.name), self._select_attributes(selection))
             self._encoded[selection] = octets
         return octets
 
-    def _selected(self, selection: tuple[str, ...]) -> Iterator[tuple[str, Sequence[bytes]]]:
+    def _select_attributes(self, selection: tuple[str, ...]) -> Iterator[tuple[str, Sequence[bytes]]]:
         requested_names = {attribute.lower() for attribute in selection} or {ALL_USER_ATTRIBUTES}
         users, operational = (
             ALL_USER_ATTRIBUTES in requested_names,
@@ -74,7 +74,7 @@ class TreeEntry:
             if name in requested_names or (operational if kind.operational else users):
                 yield kind.name, values
         if rules.ENTRY_DN in requested_names or operational:
-            yield rules.TYPES[rules.ENTRY_DN].name, [rules.canonical_name(self.name).encode()]
+            yield rules.TYPES[rules.ENTRY_DN].name, [rules.format_name(self.name).encode()]
         if rules.SUBSCHEMA_ENTRY in requested_names or operational:
             yield rules.TYPES[rules.SUBSCHEMA_ENTRY].name, [rules.SUBSCHEMA.encode()]
 
@@ -95,7 +95,7 @@ class EntryTree:
         """Return the entry with a name; None if there is none."""
         return self._entries.get(name.normalized)
 
-    def closest(self, name: DN) -> DN:
+    def find_closest(self, name: DN) -> DN:
         """Return the name of the lowest entry at or above a name.
 
         The empty name if there is none.
@@ -139,21 +139,21 @@ class EntryTree:
 
     def _put(self, entry: TreeEntry) -> None:
         self._entries[entry.key] = entry
-        self._below.setdefault(_parent_key(entry.key), {})[entry.key] = None
-        for slot in _slots(entry):
+        self._below.setdefault(_cut_first_rdn(entry.key), {})[entry.key] = None
+        for slot in _list_slots(entry):
             self._index.setdefault(slot, {})[entry.number] = entry
 
     def _take(self, entry: TreeEntry) -> None:
         del self._entries[entry.key]
-        del self._below[_parent_key(entry.key)][entry.key]
-        for slot in _slots(entry):
+        del self._below[_cut_first_rdn(entry.key)][entry.key]
+        for slot in _list_slots(entry):
             del self._index[slot][entry.number]
 
-    def within(self, base: TreeEntry, scope: SearchScope, search_filter: LdapFilter) -> list[TreeEntry]:
+    def find_within(self, base: TreeEntry, scope: SearchScope, search_filter: LdapFilter) -> list[TreeEntry]:
         """Return the entries of a scope that may match a filter, in order of number."""
         if scope is SearchScope.BASE:
             return [base]
-        candidates = self._candidates(search_filter)
+        candidates = self._find_candidates(search_filter)
         if candidates is None and scope is SearchScope.ONE_LEVEL:
             listed: Iterable[TreeEntry] = [self._entries[key] for key in self._below.get(base.key, ())]
         elif candidates is None:
@@ -162,12 +162,12 @@ class EntryTree:
             listed = candidates.values()
         suffix = "," + base.key
         if scope is SearchScope.ONE_LEVEL:
-            listed = [entry for entry in listed if _parent_key(entry.key) == base.key]
+            listed = [entry for entry in listed if _cut_first_rdn(entry.key) == base.key]
         else:
             listed = [entry for entry in listed if entry.key.endswith(suffix) or entry is base]
-        return sorted(listed, key=_number)
+        return sorted(listed, key=_read_number)
 
-    def _candidates(self, search_filter: LdapFilter) -> dict[int, TreeEntry] | None:
+    def _find_candidates(self, search_filter: LdapFilter) -> dict[int, TreeEntry] | None:
         """Return the entries that may match a filter, by the indexes; None: all entries."""
         if isinstance(search_filter, Equal):  # most of all: searches for numbers have thousands
             name = search_filter.attribute.lower()
@@ -180,13 +180,13 @@ class EntryTree:
                 candidate_sets = [
                     candidates
                     for operand in operands
-                    if (candidates := self._candidates(operand)) is not None
+                    if (candidates := self._find_candidates(operand)) is not None
                 ]
                 return min(candidate_sets, key=len) if candidate_sets else None
             case Or(operands):
                 every: dict[int, TreeEntry] = {}
                 for operand in operands:
-                    some = self._candidates(operand)
+                    some = self._find_candidates(operand)
                     if some is None:
                         return None
                     if some:
@@ -195,16 +195,16 @@ class EntryTree:
         return None
 
 
-def _parent_key(key: str) -> str:
+def _cut_first_rdn(key: str) -> str:
     return key.partition(",")[2]
 
 
-def _number(entry: TreeEntry) -> int:
+def _read_number(entry: TreeEntry) -> int:
     return entry.number
 
 
-def _slots(entry: TreeEntry) -> Iterator[tuple[str, rules.Normal]]:
+def _list_slots(entry: TreeEntry) -> Iterator[tuple[str, rules.Normal]]:
     for name in (*entry.attributes, rules.ENTRY_DN):
         if name in rules.INDEXED:
-            for normal in entry.normal(name):
+            for normal in entry.normalize(name):
                 yield name, normal

@@ -50,18 +50,18 @@ class NumberIndex(Generic[T]):
         if len(self._numbers) > 2 * len(self._entries) + STALE_MAX:
             self._numbers = sorted(self._entries)
 
-    def at(self, number: int) -> tuple[T, ...]:
+    def list_at(self, number: int) -> tuple[T, ...]:
         """Return the entries of a number."""
         return self._entries.get(number, ())
 
-    def highest(self) -> int:
+    def find_highest(self) -> int:
         """Return the highest number; 0 if there is none."""
         numbers = self._numbers
         while numbers and numbers[-1] not in self._entries:
             numbers.pop()
         return numbers[-1] if numbers else 0
 
-    def between(self, after: int, up_to: int) -> Iterator[tuple[int, tuple[T, ...]]]:
+    def list_between(self, after: int, up_to: int) -> Iterator[tuple[int, tuple[T, ...]]]:
         """Yield numbers above `after`, up to `up_to`, ascending, with entries.
 
         Nothing may change meanwhile.

@@ -3,7 +3,7 @@
 Simulations use it.
 
 An operation of several steps has several writes, each of which may be the last one before a crash
-(`mqdssm.testing.memory_store.disk`). After a crash the store is closed, and `MemoryStore.reopened` returns a
+(`mqdssm.testing.memory_store.disk`). After a crash the store is closed, and `MemoryStore.restart` returns a
 new one.
 """
 
@@ -67,10 +67,10 @@ class MemoryStore:
             raise
 
     def close(self) -> None:
-        """Close the store; `reopened` returns one with the same content."""
+        """Close the store; `restart` returns one with the same content."""
         self._open = False
 
-    def reopened(self) -> "MemoryStore":
+    def restart(self) -> "MemoryStore":
         """Return the store as it is after a restart; this one is closed."""
         self._open = False
         again = MemoryStore(tables=self._kept)
@@ -91,7 +91,7 @@ class MemoryStore:
         return _DONE
 
     def _remove_partition(self, operation: ops.RemovePartition) -> ops.Done:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         for tombstone in tuple(table.tombstones.values()):
             self._write(self._kept.remove_tombstone, tombstone)
         if table.state is not None:
@@ -111,13 +111,13 @@ class MemoryStore:
         return _DONE
 
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         status = Hresult.MQ_OK
         try:
             self._finish(table)
         except GenericDirectoryError:
             status = Hresult.MQ_ERROR_DS_IS_FULL
-        return ops.Recovered(highest=SequenceNumber(table.numbers.highest()), status=status)
+        return ops.Recovered(highest=SequenceNumber(table.numbers.find_highest()), status=status)
 
     def _finish(self, table: PartitionTable) -> None:
         """Complete interrupted deletions (decision R15).
@@ -139,7 +139,7 @@ class MemoryStore:
         identifier = None if problem else rules.find_identifier(object_type, operation.properties)
         if problem is not None or identifier is None:
             return ops.ObjectOutcome(status=problem or Hresult.MQ_ERROR_PROPERTY)
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         if _number_of(table, identifier) >= operation.seq_number:
             return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
         new_object = StoredObject(
@@ -152,7 +152,7 @@ class MemoryStore:
         problem = self._check_names(new_object) or self._check_machine(new_object)
         if problem is not None:
             return ops.ObjectOutcome(status=problem)
-        self._place(table, new_object)
+        self._place_object(table, new_object)
         return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
     def _check_names(self, new_object: StoredObject) -> Hresult | None:
@@ -163,7 +163,7 @@ class MemoryStore:
         path_name = new_object.path_name
         if any(self._kept.find_objects(new_object.identifier)):
             return rules.EXISTS[new_object.object_type]
-        if path_name is not None and self._kept.named(new_object.object_type, path_name):
+        if path_name is not None and self._kept.find_named(new_object.object_type, path_name):
             return rules.EXISTS[new_object.object_type]
         return None
 
@@ -172,12 +172,12 @@ class MemoryStore:
         path_name = new_object.path_name
         if new_object.object_type is not ObjectType.QUEUE or path_name is None:
             return None
-        machines = self._kept.named(ObjectType.MACHINE, rules.computer_of(path_name))
+        machines = self._kept.find_named(ObjectType.MACHINE, rules.computer_of(path_name))
         has_machine = any(machine.partition_id == new_object.partition_id for machine in machines)
         return None if has_machine else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
     def _update(self, operation: ops.UpdateObject) -> ops.ObjectOutcome:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         number = operation.seq_number
         identifier = self._identify_object(table, operation.object_type, operation)
         stored_object = _of_type(table, identifier, operation.object_type)
@@ -193,7 +193,7 @@ class MemoryStore:
         )
         if problem is not None:
             return ops.ObjectOutcome(status=problem)
-        new_object = _updated(stored_object, number, operation.properties)
+        new_object = _update_object(stored_object, number, operation.properties)
         if self._name_taken(stored_object, new_object.path_name):
             return ops.ObjectOutcome(status=rules.EXISTS[new_object.object_type])
         self._write(self._kept.put, new_object)
@@ -203,11 +203,11 @@ class MemoryStore:
         """Return True if another object has the new path name of an object."""
         if path_name is None or path_name == stored_object.path_name:
             return False
-        named = self._kept.named(stored_object.object_type, path_name)
+        named = self._kept.find_named(stored_object.object_type, path_name)
         return bool(named) and stored_object not in named
 
     def _delete(self, operation: ops.DeleteObject) -> ops.ObjectOutcome:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         number = operation.seq_number
         identifier = self._identify_object(table, operation.object_type, operation)
         stored_object = _of_type(table, identifier, operation.object_type)
@@ -243,17 +243,17 @@ class MemoryStore:
         identifier = change.guid_identifier if isinstance(change, DirectoryChange) else change.identifier
         if identifier is not None:
             return identifier
-        changed = next(iter(table.numbers.at(change.seq_number)), None)
+        changed = next(iter(table.numbers.list_at(change.seq_number)), None)
         if changed is not None:
             return changed.identifier
-        named = self._kept.named(object_type, change.path_name or "")
+        named = self._kept.find_named(object_type, change.path_name or "")
         mine = [candidate for candidate in named if candidate.partition_id == change.partition_id]
-        stored_object = _newest(
+        stored_object = _choose_newest(
             [candidate for candidate in mine if candidate.seq_number < change.seq_number]
-        ) or _newest(mine)
+        ) or _choose_newest(mine)
         return None if stored_object is None else stored_object.identifier
 
-    def _place(self, table: PartitionTable, new_object: StoredObject) -> None:
+    def _place_object(self, table: PartitionTable, new_object: StoredObject) -> None:
         """Write an object, and then remove its older tombstone."""
         tombstone = table.tombstones.get(new_object.identifier)
         self._write(self._kept.put, new_object)
@@ -280,13 +280,13 @@ class MemoryStore:
         partition_id = operation.partition_id
         if operation.identifier is not None:
             if partition_id is not None:  # nearly always
-                table = self._kept.partition_table(partition_id)
+                table = self._kept.find_table(partition_id)
                 stored_object = _of_type(table, operation.identifier, operation.object_type)
                 return _NOT_READ if stored_object is None else stored_object.read()
             objects = self._kept.find_objects(operation.identifier)
         elif operation.path_name is not None:
-            objects = self._kept.named(operation.object_type, operation.path_name)
-        newest = _newest(
+            objects = self._kept.find_named(operation.object_type, operation.path_name)
+        newest = _choose_newest(
             [
                 stored_object
                 for stored_object in objects
@@ -297,28 +297,28 @@ class MemoryStore:
         return _NOT_READ if newest is None else newest.read()
 
     def _list(self, operation: ops.ListObjects) -> ops.ObjectsListed:
-        of_type = self._kept.partition_table(operation.partition_id).types[operation.object_type]
+        of_type = self._kept.find_table(operation.partition_id).types[operation.object_type]
         return ops.ObjectsListed(
             objects=tuple(
                 stored_object.read()
                 for stored_object in of_type.values()
-                if not operation.service or _serves(stored_object, operation.service)
+                if not operation.service or _has_service(stored_object, operation.service)
             )
         )
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         if operation.queues_of is None:
             return ops.Answer(yes=bool(table.objects))
         machine = _of_type(table, operation.queues_of, ObjectType.MACHINE)
         return ops.Answer(yes=machine is not None and table.has_queues(machine))
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         changes: list[DirectoryChange] = []
         size, reached = 0, operation.up_to
         before = operation.after
-        for number, entries in table.numbers.between(operation.after, operation.up_to):
+        for number, entries in table.numbers.list_between(operation.after, operation.up_to):
             seen = [entry for entry in entries if not (operation.enterprise_scope and _of_site(entry))]
             new_changes = [_change(entry, table.purged) for entry in seen]
             size += sum(entry.size if isinstance(entry, StoredObject) else _TOMBSTONE_BYTES for entry in seen)
@@ -340,7 +340,7 @@ class MemoryStore:
         return ops.Applied(count=len(operation.changes), status=Hresult.MQ_OK)
 
     def _apply(self, change: DirectoryChange) -> Hresult:
-        table = self._kept.partition_table(change.partition_id)
+        table = self._kept.find_table(change.partition_id)
         if change.command == Command.DELETE:
             return self._apply_deletion(table, change)
         object_type = change.object_type
@@ -354,7 +354,7 @@ class MemoryStore:
         if _number_of(table, identifier) < change.seq_number:
             values = rules.complete_properties(object_type, change.path_name, change.properties)
             new_object = StoredObject(identifier, object_type, change.partition_id, change.seq_number, values)
-            self._place(table, new_object)
+            self._place_object(table, new_object)
         return Hresult.MQ_OK
 
     def _apply_update(
@@ -369,7 +369,7 @@ class MemoryStore:
         if stored_object is None:
             return Hresult.MQDS_OBJECT_NOT_FOUND
         is_foreign = (change.partition_id, identifier) in self._kept.foreign
-        updated = _updated(stored_object, change.seq_number, change.properties)
+        updated = _update_object(stored_object, change.seq_number, change.properties)
         self._write(self._kept.put, updated)
         if is_foreign:  # the update was of another base (decision R204)
             self._kept.note_foreign(updated, updated.seq_number)
@@ -392,14 +392,14 @@ class MemoryStore:
     # -- tombstones and full synchronization
 
     def _purge(self, operation: ops.PurgeDeletedObjects) -> ops.Done:
-        table = self._kept.partition_table(operation.partition_id)
-        for _, tombstones in tuple(table.tombstone_numbers.between(MIN, operation.up_to)):
+        table = self._kept.find_table(operation.partition_id)
+        for _, tombstones in tuple(table.tombstone_numbers.list_between(MIN, operation.up_to)):
             for tombstone in tombstones:
                 self._write(self._kept.remove_tombstone, tombstone)
         return _DONE
 
     def _mark(self, operation: ops.MarkPartition) -> ops.Done:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         self._finish(table)
         entries: tuple[Numbered, ...] = (*table.objects.values(), *table.tombstones.values())
         for entry in entries:
@@ -408,7 +408,7 @@ class MemoryStore:
         return _DONE
 
     def _sweep(self, operation: ops.SweepPartition) -> ops.Done:
-        table = self._kept.partition_table(operation.partition_id)
+        table = self._kept.find_table(operation.partition_id)
         for stored_object in tuple(table.objects.values()):
             if stored_object.seq_number == MIN:
                 self._write(self._kept.remove, stored_object)
@@ -425,7 +425,7 @@ class MemoryStore:
             tables.seen = after = max(tables.seen, operation.seen)
         rows = sorted(
             (foreign_object for foreign_object in tables.foreign.values() if foreign_object.version > after),
-            key=_version,
+            key=_read_version,
         )
         some = tuple(rows[: operation.count_max])
         newest = some[-1].version if some else ""
@@ -442,12 +442,12 @@ class MemoryStore:
         stored_object = next(iter(self._kept.find_objects(identifier)), None)
         if stored_object is None:
             raise KeyError(identifier)
-        updated = _updated(stored_object, stored_object.seq_number, properties)
+        updated = _update_object(stored_object, stored_object.seq_number, properties)
         self._kept.put(updated)
         self._kept.note_foreign(updated, updated.seq_number)
 
 
-def _version(foreign_object: ops.ForeignObject) -> str:
+def _read_version(foreign_object: ops.ForeignObject) -> str:
     return foreign_object.version
 
 
@@ -476,7 +476,7 @@ def _outcome_of_missing(
     return ops.ObjectOutcome(status=Hresult.MQ_OK, identifier=identifier)
 
 
-def _newest(candidates: Sequence[StoredObject]) -> StoredObject | None:
+def _choose_newest(candidates: Sequence[StoredObject]) -> StoredObject | None:
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
     return max(
@@ -484,14 +484,14 @@ def _newest(candidates: Sequence[StoredObject]) -> StoredObject | None:
     )
 
 
-def _updated(
+def _update_object(
     stored_object: StoredObject, number: SequenceNumber, properties: Iterable[tuple[Propid, PropertyValue]]
 ) -> StoredObject:
     changed = rules.select_kept_properties(stored_object.object_type, properties)
     return replace(stored_object, seq_number=number, properties={**stored_object.properties, **changed})
 
 
-def _serves(stored_object: StoredObject, service: int) -> bool:
+def _has_service(stored_object: StoredObject, service: int) -> bool:
     value = stored_object.properties.get(Propid.QM_SERVICE)
     return isinstance(value, int) and bool(value & service)
 

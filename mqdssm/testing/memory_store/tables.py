@@ -163,14 +163,14 @@ class StoredTables:
         self.neighbors: dict[tuple[bool, str], DirectoryNeighbor] = {}
         self._names: dict[tuple[ObjectType, str], list[StoredObject]] = {}
 
-    def partition_table(self, partition_id: Guid) -> PartitionTable:
+    def find_table(self, partition_id: Guid) -> PartitionTable:
         """Return the content of a partition.
 
         If it does not exist, the content is empty and not stored.
         """
         return self.partitions.get(partition_id, _EMPTY)
 
-    def named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
+    def find_named(self, object_type: ObjectType, path_name: str) -> list[StoredObject]:
         """Return the objects of a type with a path name, in any case and partition.
 
         The result is empty if there are none.

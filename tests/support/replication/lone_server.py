@@ -97,7 +97,7 @@ class Lone:
         """The same server after a restart."""
         made = Lone.__new__(Lone)
         made.settings = replace(self.settings, **changes)
-        made.store = self.store.reopened()
+        made.store = self.store.restart()
         made.engine = ReplicationEngine(made.settings, first_request=9000)
         made.now = self.now + 1
         made.all = []

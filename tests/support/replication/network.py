@@ -105,7 +105,7 @@ class Net:
         self._lives += 1
         settings = replace(host.settings, machine_name=as_name or name)
         engine = ReplicationEngine(settings, first_request=50_000 * self._lives)  # no number again (R33)
-        made = Host(settings, host.store.reopened(), engine)
+        made = Host(settings, host.store.restart(), engine)
         self.hosts[settings.machine_name] = made
         self._put(settings.machine_name, Started(), 0)
         self.run()

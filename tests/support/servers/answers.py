@@ -11,7 +11,13 @@ from mqdssm.directory.responses import (
     EXTENDED_RESPONSE,
     MessageSplitter,
 )
-from mqdssm.testing.ldap.answers import entry_content, entry_message, message, result, search_done
+from mqdssm.testing.ldap.answers import (
+    encode_entry_content,
+    encode_entry_message,
+    encode_message,
+    encode_result,
+    search_done,
+)
 
 NOTICE_OF_DISCONNECTION_OID = "1.3.6.1.4.1.1466.20036"  # [RFC4511] 4.4.1
 
@@ -19,30 +25,30 @@ __all__ = [
     "add_done",
     "bind_done",
     "conversation",
+    "encode_message",
+    "encode_result",
     "entry",
-    "message",
     "notice_of_disconnection",
     "openldap_root_dse",
-    "result",
     "search_done",
 ]
 
 
 def bind_done(number: int, code: int = 0) -> bytes:
-    return result(number, BIND_RESPONSE, code)
+    return encode_result(number, BIND_RESPONSE, code)
 
 
 def add_done(number: int, code: int = 0, **fields: Any) -> bytes:
-    return result(number, ADD_RESPONSE, code, **fields)
+    return encode_result(number, ADD_RESPONSE, code, **fields)
 
 
 def entry(number: int, dn: str, attributes: Mapping[str, Sequence[bytes]] | None = None) -> bytes:
-    return entry_message(number, entry_content(dn, (attributes or {}).items()))
+    return encode_entry_message(number, encode_entry_content(dn, (attributes or {}).items()))
 
 
 def notice_of_disconnection(code: int = 52) -> bytes:
     name = octet_string(NOTICE_OF_DISCONNECTION_OID, 0x8A)
-    return result(0, EXTENDED_RESPONSE, code, text="shutting down", more=name)
+    return encode_result(0, EXTENDED_RESPONSE, code, text="shutting down", more=name)
 
 
 def conversation(*replies: Callable[[int], bytes]) -> Callable[[socket.socket], None]:

@@ -31,7 +31,7 @@ from mqdssm.directory.responses import (
 )
 from mqdssm.testing.certificates import make_certificates
 from mqdssm.testing.ldap.requests import ANSWERS, LdapRequest, decode_request
-from support.servers.answers import result
+from support.servers.answers import encode_result
 from support.servers.limits_forest import from_samba, is_in, to_samba
 from support.servers.limits_rules import (
     REFERRAL,
@@ -271,7 +271,7 @@ class Conversation:
         if refusal is not None:
             more = self._to_the_trap() if refusal.code == REFERRAL else b""
             tag = ANSWERS[request.tag]
-            self._client.write(result(request.id, tag, refusal.code, text=refusal.text, more=more))
+            self._client.write(encode_result(request.id, tag, refusal.code, text=refusal.text, more=more))
             return
         if request.tag == EXTENDED_REQUEST and request.dn == START_TLS_OID and not self._secured:
             await self._start_tls(request)
@@ -295,7 +295,7 @@ class Conversation:
 
     async def _start_tls(self, request: LdapRequest) -> None:
         name = octet_string(START_TLS_OID, 0x8A)
-        self._client.write(result(request.id, EXTENDED_RESPONSE, more=name))
+        self._client.write(encode_result(request.id, EXTENDED_RESPONSE, more=name))
         await self._client.start_tls(self._proxy.tls)
         self._secured = True
 
@@ -335,9 +335,9 @@ class Conversation:
         if state.held is not None and len(state.held) > self._proxy.limits.sort_entries:
             text = "00000057: LdapErr: DSID-0C090A2E, comment: too many entries to sort"
             state.held, state.cut = [], True
-            done = result(message.id, SEARCH_DONE, UNAVAILABLE_CRITICAL_EXTENSION, text=text)
+            done = encode_result(message.id, SEARCH_DONE, UNAVAILABLE_CRITICAL_EXTENSION, text=text)
         elif state.cut and decode_result(buffer, message).code == 0:
-            done = result(message.id, SEARCH_DONE, SIZE_LIMIT_EXCEEDED)
+            done = encode_result(message.id, SEARCH_DONE, SIZE_LIMIT_EXCEEDED)
         for entry in state.held or ():
             self._client.write(entry)
         if state.cut:

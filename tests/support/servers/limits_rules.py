@@ -173,7 +173,7 @@ def _judge_name(dn: str, limits: Limits) -> Refusal | None:
 
 
 def _judge_sort(request: LdapRequest, limits: Limits) -> Refusal | None:
-    control = request.control(SORT_OID)
+    control = request.find_control(SORT_OID)
     if control is None or not control.critical or len(sort_keys(control)) <= limits.sort_keys:
         return None
     return Refusal(

@@ -102,8 +102,8 @@ class TestAnswers:
     def test_references_and_intermediate_answers_are_passed_over(self, wire: Wire) -> None:
         number = sent(wire)
         wire.server.sendall(
-            answers.message(number, tlv(SEARCH_REFERENCE, octet_string("ldap://trap")))
-            + answers.message(number, tlv(INTERMEDIATE_RESPONSE, b""))
+            answers.encode_message(number, tlv(SEARCH_REFERENCE, octet_string("ldap://trap")))
+            + answers.encode_message(number, tlv(INTERMEDIATE_RESPONSE, b""))
             + answers.entry(number, "cn=a")
             + answers.search_done(number)
         )
@@ -125,7 +125,7 @@ BREAKS: dict[str, tuple[Callable[[int], bytes], str]] = {
     "garbage": (lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", "protocol"),
     "too large": (lambda _: b"\x30\x84\x7f\xff\xff\xff", "protocol"),
     "a request": (lambda number: encode_delete(number, "cn=a"), "unknown kind"),
-    "a cut result": (lambda number: answers.message(number, tlv(ADD_RESPONSE, b"\x0a")), "protocol"),
+    "a cut result": (lambda number: answers.encode_message(number, tlv(ADD_RESPONSE, b"\x0a")), "protocol"),
     "notice of disconnection": (lambda _: answers.notice_of_disconnection(), "shutting down"),
 }
 

@@ -29,7 +29,7 @@ def trap() -> Iterator[tuple[str, list[str]]]:
 
 def referral(url: str, tag: int) -> Callable[[int], bytes]:
     field = sequence(octet_string(url), tag=0xA3)
-    return lambda number: answers.result(number, tag, 10, more=field)
+    return lambda number: answers.encode_result(number, tag, 10, more=field)
 
 
 def test_referred_operations_are_errors(trap: tuple[str, list[str]]) -> None:
@@ -78,7 +78,7 @@ def test_references_of_a_search_are_passed_over_and_counted(
     url, caught = trap
 
     def reply(number: int, cookie: bytes) -> bytes:
-        reference = answers.message(number, tlv(SEARCH_REFERENCE, octet_string(url)))
+        reference = answers.encode_message(number, tlv(SEARCH_REFERENCE, octet_string(url)))
         return answers.entry(number, "CN=a,DC=x") + reference + answers.search_done(number, cookie=cookie)
 
     script = answers.conversation(

@@ -55,7 +55,7 @@ class Recorder:
             if self._searches == 1:
                 return answers.openldap_root_dse(number)
             return answers.entry(number, DN, {"cn": [b"q"]}) + answers.search_done(number, cookie=b"")
-        return b"" if tag == 0x42 else answers.result(number, self.REPLIES[tag])
+        return b"" if tag == 0x42 else answers.encode_result(number, self.REPLIES[tag])
 
 
 def without_id(message: bytes) -> str:
