@@ -6,8 +6,8 @@ from pathlib import Path
 from generated_files import generated_files
 
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.catalogue import page
-from mqdssm.pipeline.validate.rules.trees import TREES_NAME, trees_text
+from mqdssm.pipeline.validate.rules.catalogue import make_page
+from mqdssm.pipeline.validate.rules.trees import TREES_NAME, format_trees
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("ldif", "docs/tables")
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     if arguments and not check:
         print("usage: generate.py [--check]", file=sys.stderr)
         return 2
-    texts = {**generated_files(), "docs/rules.md": page(RULES), TREES: trees_text()}
+    texts = {**generated_files(), "docs/rules.md": make_page(RULES), TREES: format_trees()}
     files = {ROOT / name: text.encode() for name, text in texts.items()}
     left_over = {p for folder in FOLDERS for p in (ROOT / folder).glob("*") if p not in files}
     stale = [path for path, data in files.items() if not path.is_file() or path.read_bytes() != data]

@@ -22,13 +22,13 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from benchmarks.growing import GOAL, GROWN, GROWN_QUICK, grown
 from benchmarks.harness import Goal, Outcome, Timing, interleaved
 from benchmarks.world import World
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.datasets import read_dataset
 from mqdssm.pipeline.validate.rules import examiners
 from mqdssm.pipeline.validate.rules.rule import FRAMES
-from mqdssm.pipeline.validate.run import checked
+from mqdssm.pipeline.validate.run import apply_rules
 from mqdssm.pipeline.validate.sources import ValidationSource
 from mqdssm.spark.runner import SparkRunner
 from mqdssm.spark.session import spark_session
@@ -140,7 +140,7 @@ class Queue(BaseModel):
             raise ValueError("transactional, with a multicast address")
         if self.mSMQQueueNameExt is not None or (len(self.Pathname) > 64 and _HASHED.match(self.Pathname)):
             names = (self.FullPath, self.mSMQQueueNameExt)
-            if list(examiners.queue_name(examiners.Case("queue", names, NOW))):
+            if list(examiners.examine_queue_name(examiners.Case("queue", names, NOW))):
                 raise ValueError("name and its hash")
         return self
 
@@ -173,7 +173,7 @@ def machines(count: int) -> pa.Table:
         }
         for number in range(count)
     ]
-    return pa.Table.from_pylist(rows, arrow_schema(FRAMES["queue-manager"]))
+    return pa.Table.from_pylist(rows, make_arrow_schema(FRAMES["queue-manager"]))
 
 
 def queues(first: int, count: int) -> pa.Table:
@@ -204,7 +204,7 @@ def queues(first: int, count: int) -> pa.Table:
         }
         for number in range(first, first + count)
     ]
-    return pa.Table.from_pylist(rows, arrow_schema(FRAMES["queue"]))
+    return pa.Table.from_pylist(rows, make_arrow_schema(FRAMES["queue"]))
 
 
 def _descriptor(number: int) -> bytes:
@@ -225,12 +225,12 @@ def source(count: int) -> Iterator[ValidationSource]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with pq.ParquetWriter(
-            folder / "queue.parquet", arrow_schema(FRAMES["queue"]), compression="none"
+            folder / "queue.parquet", make_arrow_schema(FRAMES["queue"]), compression="none"
         ) as file:
             for first in range(0, count, SLICE):
                 file.write_table(queues(first, min(SLICE, count - first)))
         pq.write_table(machines(count // PER_MACHINE + 1), folder / "queue-manager.parquet")
-        sets = {one: dataset(one, [folder / f"{one}.parquet"]) for one in ("queue", "queue-manager")}
+        sets = {one: read_dataset(one, [folder / f"{one}.parquet"]) for one in ("queue", "queue-manager")}
         yield ValidationSource("bench", sets)
 
 
@@ -259,7 +259,7 @@ def _is_wrong(row: dict[str, Any], parents: frozenset[str], judged: dict[bytes, 
         return True
     image = queue.Security
     if image not in judged:
-        judged[image] = bool(list(examiners.descriptor(examiners.Case("queue", (image,), NOW))))
+        judged[image] = bool(list(examiners.examine_descriptor(examiners.Case("queue", (image,), NOW))))
     return judged[image] or _PARENT.sub("", queue.FullPath, count=1).lower() not in parents
 
 
@@ -288,7 +288,7 @@ def validate(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  it has f
 
 def _judge(runner: Runner, made: ValidationSource, count: int) -> None:
     """Validate, and make sure that what was planted is found."""
-    with checked(runner, made, now=NOW) as found:
+    with apply_rules(runner, made, now=NOW) as found:
         counts = {rule.id: rule.count for rule in found.summary.rules if rule.count}
     if counts != planted(count):
         raise AssertionError(f"{counts}: this is no measurement")
@@ -309,7 +309,7 @@ def growth(world: World, *, quick: bool) -> Outcome:  # noqa: ARG001  as above
         made = {size: stack.enter_context(source(size)) for size in (GROWN_QUICK if quick else GROWN)}
 
         def run(one: ValidationSource) -> None:
-            with checked(SparkRunner(spark), one, now=NOW):
+            with apply_rules(SparkRunner(spark), one, now=NOW):
                 pass
 
         work = {size: partial(run, one) for size, one in made.items()}

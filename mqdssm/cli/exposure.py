@@ -84,12 +84,12 @@ def _read_facts(run: CommandRun, inventory: "Inventory") -> "Mapping[str, Comput
 
 
 def _print(run: CommandRun, result: "Exposure") -> None:
-    from mqdssm.pipeline.exposure import json_lines
+    from mqdssm.pipeline.exposure import format_json_lines
     from mqdssm.pipeline.exposure.rules import SCORE_RULES
 
     output = run.output
     if output.is_json:
-        for line in json_lines(result):
+        for line in format_json_lines(result):
             output.raw(line)
         return
     inventory = result.inventory
@@ -120,9 +120,9 @@ def _list_machines(result: "Exposure") -> Iterator[tuple[str, ...]]:
 def _print_rules(run: CommandRun) -> None:
     import json
 
-    from mqdssm.pipeline.exposure.writers import rule_records
+    from mqdssm.pipeline.exposure.writers import list_rule_records
 
-    records = list(rule_records())
+    records = list(list_rule_records())
     if run.output.is_json:
         run.output.json_array(map(json.dumps, records))
         return

@@ -101,11 +101,11 @@ def versions() -> Mapping[str, Any]:
 
 def _describe_java() -> str:
     from mqdssm.errors import ConfigError
-    from mqdssm.spark.gateway import find_java, java_major
+    from mqdssm.spark.gateway import find_java, find_java_major
 
     try:
         java = find_java()
-        return f"{java}, version {java_major(java)}"
+        return f"{java}, version {find_java_major(java)}"
     except ConfigError as error:
         return str(error)
 

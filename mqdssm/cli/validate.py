@@ -337,9 +337,9 @@ def _refuse_idle(run: CommandRun, beside: str, more: Mapping[str, object] = {}) 
 def _print(run: CommandRun, result: "Validation", outcome: "RunOutcome") -> None:
     match run.given.output:
         case FindingsFormat.SARIF:
-            from mqdssm.pipeline.validate.sarif import sarif
+            from mqdssm.pipeline.validate.sarif import format_sarif
 
-            for piece in sarif(result.summary, result.findings, outcome.judge):
+            for piece in format_sarif(result.summary, result.findings, outcome.judge):
                 run.output.raw(printable_json(piece))
         case FindingsFormat.JSON:
             for line in lines_of(outcome, result.findings):
@@ -417,11 +417,11 @@ def rows_of(findings: "Iterable[Finding]") -> Iterable[tuple[str, ...]]:
 
 
 def _list(run: CommandRun, rules: "list[Rule]") -> int:
-    from mqdssm.pipeline.validate.rules.catalogue import entries, types_of
+    from mqdssm.pipeline.validate.rules.catalogue import make_entries, types_of
 
     if run.given.output == FindingsFormat.SARIF:
         raise UsageProblem("--list-rules prints a table or JSON: SARIF is for findings")
-    listed = entries(rules)
+    listed = make_entries(rules)
     if run.output.is_json:
         run.output.document(listed)
     else:

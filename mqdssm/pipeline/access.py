@@ -60,7 +60,7 @@ class DirectoryAccess(LogIn):
         urls: LDAP servers, tried in turn.
         password_file: path, on the machine that reads, of a file that holds the password and nothing else.
         password_variable: name, on the machine that reads, of an environment variable with the password.
-        is_own: True if `access_to` made the password file, which other machines cannot read.
+        is_own: True if `open_access` made the password file, which other machines cannot read.
         page_size: entries asked for at once.
         check_msmq: refuse a directory that holds nothing of MSMQ's.
     """
@@ -153,7 +153,7 @@ class DirectoryAccess(LogIn):
 
 
 @contextlib.contextmanager
-def access_to(
+def open_access(
     urls: str | Sequence[str], login: PipelineLogIn, on: SparkOptions = HERE, *, check_msmq: bool = True
 ) -> Iterator[DirectoryAccess]:
     """Turn log-in options of a caller into the access for a whole job.
@@ -189,7 +189,7 @@ def access_to(
         yield access
 
 
-def variable_read(login: PipelineLogIn) -> PipelineLogIn:
+def read_variable(login: PipelineLogIn) -> PipelineLogIn:
     """Replace the name of a password variable by its password.
 
     Workers do not have the variable.

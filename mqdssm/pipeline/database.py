@@ -166,7 +166,7 @@ class Database:
         return DatabaseFailed(f"DuckDB: {words}")
 
 
-def file_list(paths: Sequence[str]) -> str:
+def format_file_list(paths: Sequence[str]) -> str:
     """Return an SQL expression for the rows of Parquet files."""
     return f"read_parquet({_quote_texts(paths)})"
 

@@ -35,7 +35,7 @@ def pack(error: Exception) -> MqdssmSparkError:
 
 
 @contextlib.contextmanager
-def packed() -> Iterator[None]:
+def pack_errors() -> Iterator[None]:
     """Raise errors of this package in the form that reaches the driver.
 
     Raises:

@@ -57,7 +57,7 @@ class Record:
     data: bytes
 
 
-def depth(dn: str) -> int:
+def count_rdns(dn: str) -> int:
     """Return the number of RDNs of a DN; an entry has more of them than its parent."""
     return len(DN.parse(dn)) if "\\" in dn or '"' in dn else dn.count(",") + 1
 
@@ -77,7 +77,7 @@ def record(dn: str, attributes: Attributes, change: str | None = None) -> bytes:
     return _join_lines(lines)
 
 
-def replacement(dn: str, attributes: Attributes) -> bytes:
+def make_replacement(dn: str, attributes: Attributes) -> bytes:
     """Return an LDIF record that replaces attributes of an entry."""
     lines = [*fold("dn", dn), "changetype: modify"]
     for name, values in attributes:
@@ -88,7 +88,7 @@ def replacement(dn: str, attributes: Attributes) -> bytes:
     return _join_lines(lines)
 
 
-def modrdn(old: DN, new: DN) -> bytes:
+def make_modrdn(old: DN, new: DN) -> bytes:
     """Return an LDIF record that moves an entry to another DN."""
     lines = [("newrdn", str(DN((new.rdns[0],)))), ("deleteoldrdn", "1"), ("newsuperior", str(new.parent))]
     return record(str(old), [(name, [value.encode()]) for name, value in lines], "modrdn")
@@ -111,10 +111,12 @@ def to_openldap(dn: str, attributes: Attributes, security: Security) -> list[Rec
         for name, values in attributes
     ]
     kind = class_of(attributes)
-    return [Record(depth(dn), record(dn, _translate_security(_put_classes_first(written), kind, security)))]
+    return [
+        Record(count_rdns(dn), record(dn, _translate_security(_put_classes_first(written), kind, security)))
+    ]
 
 
-def known_to_openldap(dn: str, attributes: Attributes) -> Attributes | None:
+def select_for_openldap(dn: str, attributes: Attributes) -> Attributes | None:
     """Return the attributes of an AD object that the OpenLDAP schema allows.
 
     An object of an unknown class becomes an empty entry whose class fits its RDN, as a parent of the objects
@@ -157,9 +159,9 @@ def to_ad(dn: str, attributes: Attributes, security: Security) -> list[Record]:
         elif plain not in AD_SETS_ITSELF:
             pairs.append((name, values))
     translated = _translate_security(_put_classes_first(pairs), kind, security)
-    records = [Record(depth(dn), record(dn, translated, "add"))]
+    records = [Record(count_rdns(dn), record(dn, translated, "add"))]
     if later:
-        records.append(Record(REFERENCES_SERIES, replacement(dn, later)))
+        records.append(Record(REFERENCES_SERIES, make_replacement(dn, later)))
     return records
 
 
@@ -176,7 +178,7 @@ def class_of(attributes: Attributes) -> str:
     return class_names[-1] if class_names else ""
 
 
-def into_ad() -> Security:
+def make_ad_translation() -> Security:
     """Return the translation of MSMQ security descriptors to Active Directory.
 
     See decision M31.

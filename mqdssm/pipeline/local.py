@@ -189,7 +189,7 @@ _Handler = Callable[[int, FrameType | None], Any]
 
 
 @contextlib.contextmanager
-def deferred(stop: StopRequest) -> Iterator[None]:
+def defer_signals(stop: StopRequest) -> Iterator[None]:
     """Defer signals until the context ends; the first one requests a stop.
 
     The handler of the signal is called at the end (decision M110).
@@ -307,7 +307,7 @@ class LocalRunner:
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise ConfigError("one worker at least is needed")
-        self.workers: Final = workers or default_workers()
+        self.workers: Final = workers or choose_workers()
         self._idle: _IdleWorkers | None = None
 
     def __enter__(self) -> Self:
@@ -343,7 +343,7 @@ class LocalRunner:
 def _run_here(job: Job, on_done: OnDone, stop: StopRequest) -> list[Any]:
     """Do all pieces in this process."""
     results = []
-    with without_collector(), deferred(stop):
+    with without_collector(), defer_signals(stop):
         stop.check()
         with job.work.open(stop) as piece:
             for number in range(len(job.names)):
@@ -534,7 +534,7 @@ WORKER_BYTES: Final = 256 * 1024 * 1024
 _ROOT: Final = Path("/")
 
 
-def default_workers(root: Path = _ROOT) -> int:
+def choose_workers(root: Path = _ROOT) -> int:
     """Return the number of workers: one a core, fewer if memory is short.
 
     There is at least one.

@@ -199,7 +199,7 @@ def _check_version(path: Path, raw: Any) -> None:
         )
 
 
-def sha256(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file, in lower-case hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -218,19 +218,19 @@ def check_sha256(path: Path, expected: str, document: str, participle: str) -> N
         ConfigError: it cannot be read, or was altered.
     """
     try:
-        digest = sha256(path)
+        digest = hash_file(path)
     except OSError as error:
         raise ConfigError(f"{path} of the {document} cannot be read: {error.strerror}") from error
     if digest != expected:
         raise ConfigError(f"{path} is not what was {participle} (its SHA-256 differs): {document} again")
 
 
-def utc_seconds(moment: datetime) -> datetime:
+def to_utc_seconds(moment: datetime) -> datetime:
     """Return a time without its fraction of a second, for manifests."""
     return moment.replace(microsecond=0)
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Return the versions of mqdssm, Python, pyspark and pyarrow, for manifests."""
     result = {"python": platform.python_version()}
     for package in ("mqdssm", "pyspark", "pyarrow"):

@@ -161,7 +161,7 @@ class Runner(Protocol):
 
 
 @contextlib.contextmanager
-def in_background(target: Callable[[threading.Event], None]) -> Iterator[None]:
+def run_in_background(target: Callable[[threading.Event], None]) -> Iterator[None]:
     """Call a function in another thread while the block runs.
 
     Args:
@@ -192,7 +192,7 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def answers(
+def perform_pieces(
     work: Work, numbers: Iterable[int], stop: StopRequest
 ) -> Generator[tuple[int, bytes], None, None]:
     """Do pieces one after the other, in a worker.

@@ -55,7 +55,7 @@ class WitnessFile:
 
 
 @contextlib.contextmanager
-def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
+def make_scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
     """Make a temporary folder that all workers see, and remove it at the end.
 
     Args:
@@ -70,12 +70,12 @@ def scratch(on: SparkOptions, prefix: str) -> Iterator[Path]:
             "on a cluster this needs a folder that all machines share, for what lies between: name one with "
             "--spark-shared"
         )
-    with temporary_folder(on.shared if on.is_cluster else None, prefix) as folder:
+    with make_temporary_folder(on.shared if on.is_cluster else None, prefix) as folder:
         yield folder
 
 
 @contextlib.contextmanager
-def temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
+def make_temporary_folder(parent: Path | None, prefix: str) -> Iterator[Path]:
     """Make a temporary folder, and remove it at the end.
 
     The folder is removed even if a late worker still writes to it.
@@ -97,7 +97,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @contextlib.contextmanager
-def reporting_full_disk(folder: Path) -> Iterator[None]:
+def explain_full_disk(folder: Path) -> Iterator[None]:
     """Name the folder, and what to do, if its disk is full.
 
     Args:

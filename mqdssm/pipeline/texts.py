@@ -30,12 +30,12 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 Convert = Callable[[Any], Any]
 
 
-def csv_head(schema: pa.Schema) -> bytes:
+def format_csv_head(schema: pa.Schema) -> bytes:
     """Return the line of column names of a CSV file."""
     return (",".join(csv_cell(name) for name in schema.names) + "\n").encode()
 
 
-def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
+def format_csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Yield each row as a CSV record; a text with line ends makes it several lines."""
     columns = [
         _format_cells(column, field.type) for column, field in zip(batch.columns, batch.schema, strict=True)
@@ -44,7 +44,7 @@ def csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
         yield (",".join(row) + "\n").encode()
 
 
-def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
+def format_jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
     """Yield each row as a line with a JSON object of all columns."""
     names = batch.schema.names
     columns = [
@@ -55,7 +55,7 @@ def jsonl_records(batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read a JSON Lines file that `jsonl_records` wrote.
+    """Read a JSON Lines file that `format_jsonl_records` wrote.
 
     Args:
         path: of the file.
@@ -66,7 +66,7 @@ def read_jsonl(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Convert JSON objects that `jsonl_records` wrote into rows.
+    """Convert JSON objects that `format_jsonl_records` wrote into rows.
 
     Args:
         objects: from `json.loads`; a missing name is NULL.
@@ -82,7 +82,7 @@ def rows_of(objects: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Recor
 
 
 def read_csv(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read a CSV file that `csv_head` and `csv_records` wrote.
+    """Read a CSV file that `format_csv_head` and `format_csv_records` wrote.
 
     Args:
         path: of the file.
@@ -196,7 +196,7 @@ def _convert_from_json(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def names_and_types(schema: pa.Schema) -> dict[str, str]:
+def list_column_types(schema: pa.Schema) -> dict[str, str]:
     """Return the Arrow types of the columns by name, for the manifest."""
     return {field.name: str(field.type) for field in schema}
 
@@ -207,4 +207,4 @@ def texts_of(kind: str) -> tuple[Callable[[pa.RecordBatch], Iterator[bytes]], Ca
     Args:
         kind: ``csv`` or ``jsonl``.
     """
-    return (csv_records, csv_head) if kind == "csv" else (jsonl_records, lambda _: b"")
+    return (format_csv_records, format_csv_head) if kind == "csv" else (format_jsonl_records, lambda _: b"")

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Final
 
-from mqdssm.pipeline.runner import Piece, StopRequest, Work, answers
+from mqdssm.pipeline.runner import Piece, StopRequest, Work, perform_pieces
 from mqdssm.pipeline.without_pandas import hide_pandas
 
 GRACE_S: Final = 3.0
@@ -80,7 +80,7 @@ def main() -> None:
         try:
             while (packed := messages.get()) is not None:
                 numbers = _Numbers(messages)
-                with contextlib.closing(answers(_Packed(packed), numbers, stop)) as answered:
+                with contextlib.closing(perform_pieces(_Packed(packed), numbers, stop)) as answered:
                     for number, answer in answered:
                         if terminated.is_set():  # no answer: if the parent goes on, another does it
                             break

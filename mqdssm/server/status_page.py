@@ -10,7 +10,7 @@ from typing import Final
 
 from mqdssm.engines.replication.settings import Role
 from mqdssm.pipeline.report.drawing import Drawing, GraphEdge, GraphNode, draw
-from mqdssm.pipeline.report.page import RenderedPage, render_page, shown
+from mqdssm.pipeline.report.page import RenderedPage, format_value, render_page
 from mqdssm.server.snapshot import NeighborSnapshot, ServerSnapshot, describe_backlog
 
 ROWS_MAX: Final = 200
@@ -35,7 +35,7 @@ def render_status_page(snapshot: ServerSnapshot) -> RenderedPage:
         package="mqdssm.server",
         script="status.js",
         more="connect-src 'self'; img-src data:; ",
-        title=f"Directory server {shown(snapshot.machine_name)}",
+        title=f"Directory server {format_value(snapshot.machine_name)}",
         server=snapshot,
         worst=_find_worst_severity(snapshot),
         result=_describe_result(snapshot),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.runner import in_background
+from mqdssm.pipeline.runner import run_in_background
 from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import MASTER, MASTER_PORT, SparkOptions
 
@@ -31,7 +31,7 @@ _POLL_S: Final = 0.5
 _NOT_SENT: Final = frozenset({"__pycache__", "testing"})
 
 
-def session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
+def make_session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
     """Return Spark settings for a new session.
 
     Args:
@@ -42,7 +42,7 @@ def session_settings(on: SparkOptions, folder: Path) -> dict[str, str]:
     if on.master is not None:
         settings[MASTER] = on.master
     if on.is_cluster:
-        files = [settings.get("spark.submit.pyFiles", ""), str(package_zip(folder))]
+        files = [settings.get("spark.submit.pyFiles", ""), str(write_package_zip(folder))]
         settings["spark.submit.pyFiles"] = ",".join(filter(None, files))
     return settings
 
@@ -72,7 +72,7 @@ REGISTRATION: Final = "pyspark_mqdssm/__init__.py"
 """File in a wheel through which Spark finds the data source, see `mqdssm.spark.registration`."""
 
 
-def package_zip(folder: Path) -> Path:
+def write_package_zip(folder: Path) -> Path:
     """Write the package mqdssm into a zip file for executors.
 
     The file has pure Python, without the modules for tests.
@@ -147,14 +147,14 @@ def _look(
         import pyarrow as pa
 
         for _ in batches:
-            problem = problem_here(witnesses)
+            problem = find_problem(witnesses)
             if problem is not None:
                 yield pa.RecordBatch.from_pydict({"problem": [problem]})
 
     return look
 
 
-def problem_here(witnesses: Sequence[WitnessFile]) -> str | None:
+def find_problem(witnesses: Sequence[WitnessFile]) -> str | None:
     """Return the reason why this process cannot do the work; None if it can."""
     for name in NEEDED:
         try:
@@ -193,5 +193,5 @@ def _limit_waiting(spark: "SparkSession") -> Iterator[threading.Event]:
         gave_up.set()
         context.cancelAllJobs()
 
-    with in_background(watch):
+    with run_in_background(watch):
         yield gave_up

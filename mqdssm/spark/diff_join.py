@@ -23,7 +23,7 @@ from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import DDL, KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sql import NEW, OLD, SPARK
-from mqdssm.spark.plans import path_to_read, path_to_write, read_frame, union_of
+from mqdssm.spark.plans import name_to_read, name_to_write, read_frame, union_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -57,7 +57,7 @@ class SparkJoin:
             return ()
         rows = union_of(parts)
         unsorted = folder / "unsorted"
-        rows.write.option("compression", "zstd").parquet(path_to_write(unsorted))
+        rows.write.option("compression", "zstd").parquet(name_to_write(unsorted))
         return self._sort_files(sorted(unsorted.glob("*.parquet")), folder / "sorted")
 
     def sort(self, path: Path, folder: Path) -> tuple[Path, ...]:
@@ -66,7 +66,7 @@ class SparkJoin:
 
     def _sort_files(self, paths: Sequence[Path], target: Path) -> tuple[Path, ...]:
         target.mkdir(exist_ok=True)
-        return sorted_files(self._spark, paths, SCHEMA, ORDER, target)
+        return sort_files(self._spark, paths, SCHEMA, ORDER, target)
 
     def _find_candidates(
         self, compared: Sequence[ComparableType], pair: Pair, folder: Path
@@ -98,7 +98,7 @@ class SparkJoin:
         )
         same = (F.col("all") == 2) & (F.col("ofb") == 1) & (F.col("h0") == 0) & (F.col("h1") == 0)
         target = folder / "candidates"
-        combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(path_to_write(target))
+        combined.where(~same).select(TYPE, KEY).write.partitionBy(TYPE).parquet(name_to_write(target))
         folders = {item.type: target / f"{TYPE}={number}" for number, item in enumerate(compared)}
         return {name: path for name, path in folders.items() if path.is_dir()}
 
@@ -110,7 +110,7 @@ class SparkJoin:
         column_names = frozenset(frame.columns)
         has_map = pair.guid_map is not None and sql.is_mapped(compared)
         if pair.guid_map is not None and has_map:
-            changed = self._spark.read.parquet(path_to_read(pair.guid_map)).dropDuplicates([OLD])
+            changed = self._spark.read.parquet(name_to_read(pair.guid_map)).dropDuplicates([OLD])
             frame = frame.join(
                 changed, F.expr(sql.build_own_key(compared, column_names, SPARK)) == F.col(OLD), "left"
             )
@@ -122,11 +122,12 @@ class SparkJoin:
         """Return the differences between the candidates of a type."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        from mqdssm.spark.source import spark_schema
+        from mqdssm.spark.source import make_spark_schema
 
-        key_frame = self._spark.read.schema(f"{KEY} string").parquet(path_to_read(keys))
+        key_frame = self._spark.read.schema(f"{KEY} string").parquet(name_to_read(keys))
         types = {
-            field.name: field.dataType for field in spark_schema(select_shown_columns(compared, pair.sides))
+            field.name: field.dataType
+            for field in make_spark_schema(select_shown_columns(compared, pair.sides))
         }
         parts = []
         for place, side in enumerate(pair.sides):
@@ -181,7 +182,7 @@ def _fits_here(paths: Sequence[Path]) -> bool:
     return bool(size <= HERE_BYTES_MAX)
 
 
-def sorted_files(
+def sort_files(
     spark: "SparkSession",
     paths: Sequence[Path],
     schema: pa.Schema,
@@ -210,6 +211,6 @@ def sorted_files(
         places = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in order])
         pq.write_table(table.take(places), sorted_file)
         return (sorted_file,)
-    rows = spark.read.parquet(*map(path_to_read, paths))
-    rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(path_to_write(target))
+    rows = spark.read.parquet(*map(name_to_read, paths))
+    rows.orderBy(*order).write.mode("append").option("compression", "none").parquet(name_to_write(target))
     return tuple(sorted(target.glob("part-*.parquet")))

@@ -70,7 +70,7 @@ class JavaEndedError(ConfigError):
 
 
 @contextlib.contextmanager
-def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
+def start_java(conf: Mapping[str, str], log: Path) -> Iterator[None]:
     """Start Java for the session that is made inside, unless PySpark has one.
 
     Java ends with this program.
@@ -92,7 +92,7 @@ def java_started(conf: Mapping[str, str], log: Path) -> Iterator[None]:
         with _delay_signals():
             started.append(_launch(conf, port_file, log))
         port, secret = _wait_for_port_file(started[0], port_file, log)
-        with environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        with set_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -140,10 +140,10 @@ def forget_java() -> str:
         process.wait(_WENT_WAIT_S)
     code = process.returncode
     _end(process)
-    return how_it_ended(code)
+    return describe_end(code)
 
 
-def how_it_ended(code: int | None) -> str:
+def describe_end(code: int | None) -> str:
     """Describe the exit code of a Java that ended unexpectedly.
 
     A negative code is the number of a signal.
@@ -196,7 +196,7 @@ def stop(session: "SparkSession") -> None:
         session.stop()
 
 
-def silence() -> None:
+def suppress_tracebacks() -> None:
     """Keep PySpark and Py4J from printing tracebacks after Java has ended.
 
     An error is raised in any case.
@@ -221,7 +221,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return False
 
 
-def command_line(conf: Mapping[str, str]) -> list[str]:
+def make_command_line(conf: Mapping[str, str]) -> list[str]:
     """Return Spark's settings as arguments for its start.
 
     Everybody on the machine can read them.
@@ -247,7 +247,7 @@ def _launch(conf: Mapping[str, str], port_file: Path, log: Path) -> subprocess.P
     import pyspark
 
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
-    settings = command_line(conf)
+    settings = make_command_line(conf)
     more = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     inherited = os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(port_file)}
     with log.open("ab") as file:
@@ -369,7 +369,7 @@ def _delay_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
+def set_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for children that start inside.
 
     The old values are restored at the end.
@@ -405,22 +405,20 @@ def find_java() -> Path:
     if home:
         java = Path(home, "bin", program)
         if not java.is_file():
-            raise ConfigError(f"JAVA_HOME is {home}, but there is no {java}; {_advise_on_java()}")
+            raise ConfigError(f"JAVA_HOME is {home}, but there is no {java}; {_suggest_java()}")
     else:
         java_path = shutil.which("java")
         if java_path is None:
-            raise ConfigError(f"this runs on Spark, which needs Java {JAVA_MAJOR_MIN}; {_advise_on_java()}")
+            raise ConfigError(f"this runs on Spark, which needs Java {JAVA_MAJOR_MIN}; {_suggest_java()}")
         java = Path(java_path)
-    major = java_major(java)
+    major = find_java_major(java)
     if major < JAVA_MAJOR_MIN:
-        raise ConfigError(
-            f"{java} is Java {major}, Spark needs {JAVA_MAJOR_MIN} or later; {_advise_on_java()}"
-        )
+        raise ConfigError(f"{java} is Java {major}, Spark needs {JAVA_MAJOR_MIN} or later; {_suggest_java()}")
     return java
 
 
 @cache
-def java_major(java: Path) -> int:
+def find_java_major(java: Path) -> int:
     """Return the major version of a Java, which is asked once.
 
     Raises:
@@ -431,14 +429,14 @@ def java_major(java: Path) -> int:
             [java, "-version"], capture_output=True, text=True, timeout=_ASK_WAIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{java} does not run: {error}; {_advise_on_java()}") from error
+        raise ConfigError(f"{java} does not run: {error}; {_suggest_java()}") from error
     match = _VERSION.search(answer.stderr + answer.stdout)
     if match is None:
-        raise ConfigError(f"{java} -version names no version; {_advise_on_java()}")
+        raise ConfigError(f"{java} -version names no version; {_suggest_java()}")
     return int(match[1])
 
 
-def _advise_on_java() -> str:
+def _suggest_java() -> str:
     if sys.platform == "win32":
         return f"install one (winget install Microsoft.OpenJDK.{JAVA_MAJOR_MIN}) or set JAVA_HOME"
     if sys.platform == "darwin":

@@ -17,7 +17,7 @@ from mqdssm.errors import ConfigError, SourceNotConnected
 from mqdssm.model.safe_text import REMOVED, redact
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping, refuse_secret, shorten_url
-from mqdssm.spark.plans import path_to_write
+from mqdssm.spark.plans import name_to_write
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class _Reader:
         target = self._folder / table.name
         frame = self._read(name, f"table {name}", self._make_partition_options(table))
         with self._convert_errors(f"table {name}"):
-            frame.write.mode("overwrite").parquet(path_to_write(target))
+            frame.write.mode("overwrite").parquet(name_to_write(target))
         return TableFiles(table, "parquet", target, tuple(sorted(target.glob("part-*.parquet"))), name)
 
     def _read(self, source: str, label: str, more: Mapping[str, str] = MappingProxyType({})) -> "DataFrame":
@@ -175,7 +175,7 @@ class _Reader:
             yield
         except (PySparkException, Py4JError) as error:
             message = _describe_error(error, self._options.get("password"))
-            if (why := unreached(_read_messages(error), message)) is not None:
+            if (why := explain_unreached(_read_messages(error), message)) is not None:
                 raise SourceNotConnected(f"{self._url_text}: the database is not reached: {why}") from None
             if message == self._options["driver"]:  # Java's whole message about a missing class
                 message = f"there is no driver {message}: name its file as jars in [jdbc]"
@@ -197,7 +197,7 @@ class _Reader:
         }
 
 
-def unreached(text: str, message: str) -> str | None:
+def explain_unreached(text: str, message: str) -> str | None:
     """Return the reason why a database cannot be reached, and advice.
 
     Returns None if something else went wrong.

@@ -21,7 +21,7 @@ from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.model.dn import DN
 from mqdssm.model.watching import WATCHED_TYPES
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.frames.columns import RAW_TYPE, TYPES, Column, FrameType, frame_type
+from mqdssm.pipeline.frames.columns import RAW_TYPE, TYPES, Column, FrameType, find_frame_type
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -80,7 +80,7 @@ class SourceOptions:
     @property
     def frame(self) -> FrameType:
         """Type of frame."""
-        return frame_type(self.object)
+        return find_frame_type(self.object)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
@@ -97,7 +97,7 @@ class SourceOptions:
         if option_values.get("credentialsfile") and option_values.get("credentialsenv"):
             raise ConfigError("options credentialsfile and credentialsenv exclude each other: give one")
         try:
-            frame = frame_type(_require_option(option_values, "object"))
+            frame = find_frame_type(_require_option(option_values, "object"))
             columns = frame.select(_split_names(option_values, "columns") or None)
             search_filter = _filter(option_values)
             base = str(DN.parse(option_values["base"])) if option_values.get("base") else None
@@ -110,7 +110,7 @@ class SourceOptions:
             filter=search_filter,
             attributes=_parse_attributes(option_values, frame),
             base=base,
-            numpartitions=number(option_values, "numpartitions", 1, PARTITIONS_MAX),
+            numpartitions=parse_number(option_values, "numpartitions", 1, PARTITIONS_MAX),
             pushdown=_parse_flag(option_values, "pushdown"),
         )
 
@@ -177,7 +177,7 @@ class StreamOptions:
             source=source,
             state=str(Path(_require_option(option_values, "state")).resolve()),
             snapshot=start == "snapshot",
-            max_rows=number(option_values, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
+            max_rows=parse_number(option_values, "maxrowspertrigger", ROWS_PER_TRIGGER, ROWS_PER_TRIGGER_MAX),
         )
 
 
@@ -187,7 +187,7 @@ def _parse_access(option_values: Mapping[str, str], frame: FrameType) -> Directo
         urls=_parse_urls(_require_option(option_values, "url")),
         password_file=option_values.get("credentialsfile") or None,
         password_variable=option_values.get("credentialsenv") or None,
-        page_size=number(option_values, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
+        page_size=parse_number(option_values, "pagesize", PAGE_ENTRIES, PAGE_ENTRIES_MAX),
         check_msmq=frame.ldap_class is not None,
     )
 
@@ -258,7 +258,9 @@ def _one_of(option_values: Mapping[str, str], name: str, choices: tuple[str, ...
     return value
 
 
-def number(option_values: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1) -> int:
+def parse_number(
+    option_values: Mapping[str, str], name: str, default: int, high: int, *, low: int = 1
+) -> int:
     """Parse an option that is a number.
 
     Raises:
@@ -332,7 +334,7 @@ class WriteOptions:
     @property
     def frame(self) -> FrameType:
         """Type of frame."""
-        return frame_type(self.object)
+        return find_frame_type(self.object)
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
@@ -359,14 +361,14 @@ class WriteOptions:
             if option_values.get("numpartitions")
             else min(os.cpu_count() or 1, PARTITIONS_MAX)
         )
-        rate = number(option_values, "maxrate", 1, RATE_MAX) if option_values.get("maxrate") else None
+        rate = parse_number(option_values, "maxrate", 1, RATE_MAX) if option_values.get("maxrate") else None
         return cls(
             object=base.object,
             access=base.access,
             on_conflict=cast("OnConflict", chosen),
             journal=_make_folder(option_values.get("journal")),
             max_rate=None if rate is None else rate / tasks,
-            max_errors=number(option_values, "maxerrors", 0, ERRORS_MAX, low=0)
+            max_errors=parse_number(option_values, "maxerrors", 0, ERRORS_MAX, low=0)
             if option_values.get("maxerrors")
             else None,
         )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from mqdssm.pipeline.validate.datasets import Dataset
 from mqdssm.pipeline.validate.rules.rule import UNREADABLE, MissingReference, Repeated, Rule, Unequal, Wrong
-from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, literal, template
+from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, quote_literal, split_template
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ Applied = tuple[Rule, tuple[str, ...]]
 """A rule, and the types that it is applied to."""
 
 
-def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> Iterator["DataFrame"]:
+def make_plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> Iterator["DataFrame"]:
     """Make the plans of rules; rules about single rows share scans.
 
     Args:
@@ -47,15 +47,15 @@ def plans(frames: Frames, rules: Sequence[Applied], dns: Mapping[str, str]) -> I
                 yield _plan_reference(name, frames, rule, dns)
 
 
-def message_sql(text: str, frame: "DataFrame") -> str:
+def make_message_sql(text: str, frame: "DataFrame") -> str:
     """Return the SQL expression of a message."""
     parts = []
-    for part in template(text):
+    for part in split_template(text):
         if not part.is_expression:
-            parts.append(literal(part.text))
+            parts.append(quote_literal(part.text))
             continue
         kind = frame.selectExpr(part.text).schema[0].dataType.simpleString()
-        parts.append(f"coalesce({_text_of_column(part.text, kind)}, {literal(NOT_SET)})")
+        parts.append(f"coalesce({_text_of_column(part.text, kind)}, {quote_literal(NOT_SET)})")
     return f"concat({', '.join(parts)})"
 
 
@@ -95,7 +95,7 @@ def _exclude_undecodable(frame: "DataFrame", rule: Rule) -> str:
     """
     if UNREADABLE not in frame.columns:
         return ""
-    mark = literal(f"{rule.attribute}:")
+    mark = quote_literal(f"{rule.attribute}:")
     return f" and not coalesce(exists({UNREADABLE}, x -> startswith(x, {mark})), false)"
 
 
@@ -106,7 +106,7 @@ def _plan_repeated_values(
 
     rows = union_of(
         frames[name].selectExpr(
-            f"{literal(name)} as type",
+            f"{quote_literal(name)} as type",
             f"{_choose_dn_column(name, frames[name], dns)} as dn",
             f"{_choose_guid_column(frames[name])} as guid",
             f"{_make_value_sql(frames[name], rule.key, distinct=True)} as value",
@@ -120,20 +120,20 @@ def _plan_repeated_values(
         .where("n > 1")
     )
     if rule.unless_all:
-        both = literal(rule.unless_all)
+        both = quote_literal(rule.unless_all)
         counts = counts.where(f"not (first = {both} and last = {both})")
     joined = rows.join(counts, "value").selectExpr("*", "string(n) as count")
     if joined.schema["value"].dataType.simpleString() == "binary":
         joined = joined.withColumn("value", F.expr("lower(hex(value))"))
     return joined.selectExpr(
-        f"{literal(rule.id)} as rule",
-        f"{literal(rule.severity)} as severity",
+        f"{quote_literal(rule.id)} as rule",
+        f"{quote_literal(rule.severity)} as severity",
         "type",
         "dn",
         "guid",
-        f"{literal(rule.attribute)} as attribute",
-        f"{message_sql(rule.message, joined)} as message",
-        f"{literal(rule.section)} as section",
+        f"{quote_literal(rule.attribute)} as attribute",
+        f"{make_message_sql(rule.message, joined)} as message",
+        f"{quote_literal(rule.section)} as section",
     )
 
 
@@ -155,7 +155,7 @@ def _plan_reference(name: str, frames: Frames, rule: MissingReference, dns: Mapp
     rows = rows.where("value is not null")
     target = frames[rule.target]
     if isinstance(rule, Unequal):
-        other = ", ".join(f"{literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
+        other = ", ".join(f"{quote_literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
         keys = target.selectExpr(f"{rule.key} as key", f"named_struct({other}) as other")
         joined = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.condition)
     else:
@@ -168,16 +168,16 @@ def _plan_reference(name: str, frames: Frames, rule: MissingReference, dns: Mapp
 def _make_finding_sql(rule: Rule, name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     """Return the SQL expression of one finding about a row."""
     values = {
-        "rule": literal(rule.id),
-        "severity": literal(rule.severity),
-        "type": literal(name),
+        "rule": quote_literal(rule.id),
+        "severity": quote_literal(rule.severity),
+        "type": quote_literal(name),
         "dn": _choose_dn_column(name, frame, dns),
         "guid": _choose_guid_column(frame),
-        "attribute": literal(rule.attribute),
-        "message": message_sql(rule.message, frame),
-        "section": literal(rule.section),
+        "attribute": quote_literal(rule.attribute),
+        "message": make_message_sql(rule.message, frame),
+        "section": quote_literal(rule.section),
     }
-    return f"named_struct({', '.join(f'{literal(column)}, {values[column]}' for column in COLUMNS)})"
+    return f"named_struct({', '.join(f'{quote_literal(column)}, {values[column]}' for column in COLUMNS)})"
 
 
 def _choose_guid_column(frame: "DataFrame") -> str:
@@ -187,7 +187,7 @@ def _choose_guid_column(frame: "DataFrame") -> str:
 def _choose_dn_column(name: str, frame: "DataFrame", dns: Mapping[str, str]) -> str:
     if "FullPath" in frame.columns:
         return "FullPath"
-    return literal(dns[name]) if name in dns else "string(null)"
+    return quote_literal(dns[name]) if name in dns else "string(null)"
 
 
 def union_of(frames: "Iterable[DataFrame]") -> "DataFrame":
@@ -195,7 +195,7 @@ def union_of(frames: "Iterable[DataFrame]") -> "DataFrame":
     return reduce(lambda union, frame: union.unionAll(frame), frames)
 
 
-def path_to_write(path: Path) -> str:
+def name_to_write(path: Path) -> str:
     """Return the name of a folder that Spark writes.
 
     Spark takes texts, not URIs: in a name, ``%20`` stands for itself.
@@ -203,12 +203,12 @@ def path_to_write(path: Path) -> str:
     return f"file://{path.absolute()}"
 
 
-def path_to_read(path: Path) -> str:
+def name_to_read(path: Path) -> str:
     """Return the name of a file or a folder that Spark reads.
 
     Names that are read can be patterns: the characters of patterns are escaped.
     """
-    return _PATTERN.sub(r"\\\g<0>", path_to_write(path))
+    return _PATTERN.sub(r"\\\g<0>", name_to_write(path))
 
 
 def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
@@ -221,4 +221,4 @@ def read_frame(spark: "SparkSession", objects: Dataset) -> "DataFrame":
     schema = from_arrow_schema(pa.schema(objects.columns))
     if not objects.pieces:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*(path_to_read(Path(path)) for path in objects.paths))
+    return spark.read.schema(schema).parquet(*(name_to_read(Path(path)) for path in objects.paths))

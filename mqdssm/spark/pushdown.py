@@ -48,7 +48,7 @@ from mqdssm.errors import DirectoryError, MappingError
 from mqdssm.events.attribute_plan import maker_of
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.bulk_columns import cell_of
-from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, enum_name
+from mqdssm.pipeline.frames.columns import DN_COLUMN, FrameType, name_enum
 from mqdssm.tables.row import Computed, Holder, Row
 from mqdssm.tables.schema_compare import Description, parse_description
 from mqdssm.tables.syntax import (
@@ -315,7 +315,7 @@ def _encode_cell(row: Row, value: Any) -> bytes | None:
                 raise _NeverAskedError
             return str(value).encode()
         case Kind.ENUMERATION:
-            members = {enum_name(member): member for member in type(row.default)}
+            members = {name_enum(member): member for member in type(row.default)}
             return row.syntax.dump(members[value]) if value in members else None
         case Kind.GUID:
             return row.syntax.dump(UUID(value)) if str(UUID(value)) == value else None

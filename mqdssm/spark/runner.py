@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.local import deferred
+from mqdssm.pipeline.local import defer_signals
 from mqdssm.pipeline.mqis.files import TableFiles
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import (
@@ -27,10 +27,10 @@ from mqdssm.pipeline.runner import (
     Stopped,
     StopRequest,
     Work,
-    answers,
-    in_background,
+    perform_pieces,
+    run_in_background,
 )
-from mqdssm.pipeline.shared_folder import temporary_folder
+from mqdssm.pipeline.shared_folder import make_temporary_folder
 from mqdssm.pipeline.spark_options import LOCAL, SparkOptions
 from mqdssm.pipeline.worker import GRACE_S
 from mqdssm.spark.cluster import probe, refuse_speculation
@@ -106,7 +106,7 @@ class SparkRunner:
         work = self.spark.sparkContext.broadcast(job.work)
         results = Results(count)
         try:
-            with deferred(stop), stop_file(str(self.spark.sparkContext.master), self._shared) as path:
+            with defer_signals(stop), stop_file(str(self.spark.sparkContext.master), self._shared) as path:
                 with self._observe_job(on_done, stop, path, count, tasks):
                     rows = numbers.mapInArrow(_make_worker(work, path), _OUTCOME).collect()
                 for row in sorted(rows, key=lambda row: row["number"]):
@@ -133,7 +133,7 @@ class SparkRunner:
         from pyspark.errors import AnalysisException, ParseException
 
         from mqdssm.pipeline.validate.rules.rule import Wrong
-        from mqdssm.spark.plans import message_sql, read_frame
+        from mqdssm.spark.plans import make_message_sql, read_frame
 
         present = source.present()
         for rule in rules:
@@ -142,7 +142,7 @@ class SparkRunner:
                 frame = read_frame(self.spark, source.sets[name]).limit(0)
                 try:
                     bad = frame.selectExpr(f"({rule.condition}) as bad") if isinstance(rule, Wrong) else frame
-                    frame.selectExpr(f"{message_sql(rule.message, frame)} as message")
+                    frame.selectExpr(f"{make_message_sql(rule.message, frame)} as message")
                     kind = bad.schema[0].dataType.simpleString()
                 except (AnalysisException, ParseException) as error:
                     words = str(error).splitlines()[0]
@@ -157,11 +157,11 @@ class SparkRunner:
         import pyarrow.parquet as pq
 
         from mqdssm.pipeline.validate.scan import SCHEMA
-        from mqdssm.spark.plans import path_to_write, plans, read_frame, union_of
+        from mqdssm.spark.plans import make_plans, name_to_write, read_frame, union_of
 
         frames = {name: read_frame(self.spark, source.sets[name]) for name in _types_of(rules)}
-        frame = union_of(plans(frames, rules, source.dns))
-        frame.write.option("compression", "none").parquet(path_to_write(folder))
+        frame = union_of(make_plans(frames, rules, source.dns))
+        frame.write.option("compression", "none").parquet(name_to_write(folder))
         for path in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches():
@@ -199,7 +199,7 @@ class SparkRunner:
 
         context.setLocalProperty(_GROUP, group)
         try:
-            with in_background(watch):
+            with run_in_background(watch):
                 yield
         except Exception as error:
             if stop.is_set:
@@ -308,7 +308,7 @@ def stop_file(master: str, shared: Path | None) -> Iterator[str | None]:
     if not is_here and shared is None:
         yield None
         return
-    with temporary_folder(None if is_here else shared, "mqdssm-stop-") as folder:
+    with make_temporary_folder(None if is_here else shared, "mqdssm-stop-") as folder:
         yield str(folder / "stop")
 
 
@@ -319,7 +319,7 @@ def _make_worker(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        for number, answer in answers(work.value, numbers, StopFile(stop_path)):
+        for number, answer in perform_pieces(work.value, numbers, StopFile(stop_path)):
             yield pa.RecordBatch.from_pylist([{"number": number, "answer": answer}], schema=_SCHEMA)
         for _ in numbers:  # after an error: Spark ends a worker that leaves a part of its input
             pass

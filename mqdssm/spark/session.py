@@ -18,7 +18,7 @@ from mqdssm.pipeline.failures import SparkFailed, unpack
 from mqdssm.pipeline.spark_options import HERE, LOCAL, MASTER, SparkOptions
 from mqdssm.pipeline.without_pandas import show_pandas
 from mqdssm.spark import gateway
-from mqdssm.spark.cluster import check_master, package_zip, session_settings
+from mqdssm.spark.cluster import check_master, make_session_settings, write_package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,7 +186,7 @@ def _take_first_lines(error: Exception) -> str:
 def _join_session(active: "SparkSession", conf: Mapping[str, str], on: SparkOptions) -> "SparkSession":
     joined = active.newSession()
     if on.is_cluster:
-        joined.sparkContext.addPyFile(str(package_zip(_make_folder())))
+        joined.sparkContext.addPyFile(str(write_package_zip(_make_folder())))
     for key, value in {**_SQL_CONF, **conf, **on.conf}.items():
         if joined.conf.isModifiable(key):
             joined.conf.set(key, value)
@@ -228,7 +228,7 @@ def _make_configuration(
     }
     if not on.is_cluster:
         settings |= {"spark.sql.shuffle.partitions": str(2 * count), **_LOCAL_CONF}
-    return settings | dict(conf) | session_settings(on, _make_folder())
+    return settings | dict(conf) | make_session_settings(on, _make_folder())
 
 
 def _choose_driver_memory() -> str:
@@ -254,9 +254,9 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
     log = _make_folder() / LOG_NAME
     try:
         with (
-            gateway.environment(_list_inherited(conf)),
+            gateway.set_environment(_list_inherited(conf)),
             _redirect_errors(log),
-            gateway.java_started(conf, log),
+            gateway.start_java(conf, log),
         ):
             session = builder.getOrCreate()
     except (PySparkRuntimeError, gateway.JavaEndedError, Py4JError) as error:
@@ -264,12 +264,12 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
         why = gateway.cause_of(error) or _take_first_lines(error)
         where = "" if LOCAL.fullmatch(conf[MASTER]) else f" on {conf[MASTER]}"
         raise ConfigError(f"Spark did not start{where}: {why.rstrip('.')}; {_log_hint()}") from error
-    _silence_errors()
-    gateway.silence()
+    _suppress_errors()
+    gateway.suppress_tracebacks()
     return session
 
 
-def _silence_errors() -> None:
+def _suppress_errors() -> None:
     """Keep pyspark from printing Java's stack for errors that it raises as well."""
     from pyspark.logger import PySparkLogger
 

@@ -22,11 +22,11 @@ from pyspark.sql.types import StructType
 from mqdssm.directory.filters import LdapFilter, all_of, to_text
 from mqdssm.directory.session import Session
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.failures import pack, packed
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.failures import pack, pack_errors
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import Column
-from mqdssm.pipeline.frames.partitions import SearchSlice, slices
+from mqdssm.pipeline.frames.partitions import SearchSlice, divide_objects
 from mqdssm.pipeline.runner import without_collector
 from mqdssm.spark.options import STREAM_NAMES, SourceOptions, StreamOptions
 from mqdssm.spark.pushdown import Matching, Term, attributes_of, term_of, to_ldap
@@ -58,7 +58,7 @@ class MqdssmDataSource(DataSource):
         """
         if StreamOptions.is_meant(self.options):
             return self._make_stream_reader().schema
-        return spark_schema(self._parse_options().columns)
+        return make_spark_schema(self._parse_options().columns)
 
     def streamReader(self, schema: StructType) -> "MqdssmStreamReader":  # noqa: N802  Spark's name
         """Make the reader of changes.
@@ -78,12 +78,12 @@ class MqdssmDataSource(DataSource):
             )
         options = self._parse_options()
         columns = options.columns
-        if schema != spark_schema(columns):
+        if schema != make_spark_schema(columns):
             try:
                 columns = options.frame.select(schema.names)
             except ValueError as error:
                 raise pack(ConfigError(str(error))) from None
-            if schema != spark_schema(columns):
+            if schema != make_spark_schema(columns):
                 raise pack(
                     ConfigError(f"the schema given has other types than {options.object}: leave it out")
                 )
@@ -93,17 +93,17 @@ class MqdssmDataSource(DataSource):
         """Make the writer; `mqdssm.spark.options.WriteOptions` has its options."""
         from mqdssm.spark.writer import MqdssmWriter
 
-        with packed():
+        with pack_errors():
             return MqdssmWriter(dict(self.options), schema, overwrite=overwrite)
 
     def _make_stream_reader(self) -> "MqdssmStreamReader":
         from mqdssm.spark.stream import MqdssmStreamReader
 
-        with packed():
+        with pack_errors():
             return MqdssmStreamReader(StreamOptions.parse(dict(self.options)))
 
     def _parse_options(self) -> SourceOptions:
-        with packed():
+        with pack_errors():
             return SourceOptions.parse(dict(self.options))
 
 
@@ -129,9 +129,9 @@ class MqdssmReader(DataSourceReader):
         options = self._options
         if options.numpartitions == 1:
             return [InputPartition(SearchSlice())]
-        with packed(), options.connect() as directory:
+        with pack_errors(), options.connect() as directory:
             where = self._make_object_filter(directory.session)
-            search_slices = slices(
+            search_slices = divide_objects(
                 directory, options.frame, options.numpartitions, where=where, base=options.base
             )
         return [InputPartition(search_slice) for search_slice in search_slices]
@@ -145,7 +145,7 @@ class MqdssmReader(DataSourceReader):
         options = self._options
         search_slice = partition.value if isinstance(partition.value, SearchSlice) else SearchSlice()
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
-        with packed(), without_collector(), options.connect(search_slice.server) as directory:
+        with pack_errors(), without_collector(), options.connect(search_slice.server) as directory:
             search_slice.refuse_other(directory.session)
             where = self._make_object_filter(directory.session, search_slice.ldap_filter)
             yield from read_batches(
@@ -202,9 +202,9 @@ class FilteringReader(MqdssmReader):
         return filters
 
 
-def spark_schema(columns: Sequence[Column]) -> StructType:
+def make_spark_schema(columns: Sequence[Column]) -> StructType:
     """Return the Spark schema of some columns."""
-    return from_arrow_schema(arrow_schema(columns))
+    return from_arrow_schema(make_arrow_schema(columns))
 
 
 def read(

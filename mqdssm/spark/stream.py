@@ -21,7 +21,7 @@ from mqdssm.errors import ConfigError, MqdssmError
 from mqdssm.pipeline.changes.change_log import ChangeLog
 from mqdssm.pipeline.changes.change_rows import change_schema
 from mqdssm.pipeline.changes.recorder import ROWS_MAX, Recorded, Recorder
-from mqdssm.pipeline.failures import packed
+from mqdssm.pipeline.failures import pack_errors
 from mqdssm.spark.options import StreamOptions
 
 NEWS_WAIT_S: Final = 0.5
@@ -171,7 +171,7 @@ def _pack_errors() -> Iterator[None]:
     Raises:
         MqdssmSparkError: any error of this package.
     """
-    with packed():
+    with pack_errors():
         try:
             yield
         except OSError as error:

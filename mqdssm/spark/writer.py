@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.failures import pack, packed
+from mqdssm.pipeline.failures import pack, pack_errors
 from mqdssm.pipeline.runner import without_collector
 from mqdssm.spark.options import WriteOptions
 from mqdssm.spark.writing.task import Write, WrittenRows, write
@@ -83,7 +83,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         if context is not None and _is_making_a_table(context):
             raise pack(ConfigError(NO_TABLE))
         # in a process of Spark: no cycles are made here, and looking for them costs a lot
-        with packed(), without_collector():
+        with pack_errors(), without_collector():
             return TaskMessage(write(iterator, self._write.options, self._write.folder, partition))
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
@@ -92,7 +92,7 @@ class MqdssmWriter(DataSourceArrowWriter):
         Raises:
             MqdssmSparkError: rows were not written, or the deferred rows could not be.
         """
-        with packed():
+        with pack_errors():
             self._write.commit([message.written for message in messages if isinstance(message, TaskMessage)])
 
     def abort(self, messages: "list[WriterCommitMessage | None]") -> None:

@@ -24,10 +24,10 @@ from mqdssm.model.elements import Queue
 from mqdssm.model.safe_text import printable_json, visible
 from mqdssm.pipeline.diff.changes import _Changes, _format_comment
 from mqdssm.pipeline.inventory.writers import _format_csv_line, format_cell, format_json_line
-from mqdssm.pipeline.ldif import record, replacement
+from mqdssm.pipeline.ldif import make_replacement, record
 from mqdssm.pipeline.migrate.places import MapRow, write_guid_map
-from mqdssm.pipeline.report.page import shown
-from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records
+from mqdssm.pipeline.report.page import format_value
+from mqdssm.pipeline.texts import format_csv_head, format_csv_records, format_jsonl_records
 from mqdssm.samples.generate import _format_csv_line as sample_line
 from mqdssm.tables.ldif import fold
 
@@ -55,7 +55,7 @@ def printed():
 @given(HOSTILE, HOSTILE)
 def test_ldif_holds_the_records_that_were_written(dn: str, value: str) -> None:
     made = record(dn, [("description", [value.encode()]), ("cn", [b"x"])], "add")
-    made += replacement(dn, [("description", [value.encode()])])
+    made += make_replacement(dn, [("description", [value.encode()])])
     text = _format_comment(f"{dn}: {value}") + made.decode("ascii") + _format_comment(value)
     assert is_harmless(text)
     assert text.isascii()
@@ -67,7 +67,7 @@ def test_ldif_holds_the_records_that_were_written(dn: str, value: str) -> None:
 
 @given(HOSTILE)
 def test_ldif_takes_no_text_for_the_name_of_an_attribute(name: str) -> None:
-    for write in (lambda: fold(name, b"x"), lambda: replacement("cn=x", [(name, [])])):
+    for write in (lambda: fold(name, b"x"), lambda: make_replacement("cn=x", [(name, [])])):
         try:
             made = write()
         except MappingError:
@@ -113,7 +113,7 @@ def test_csv_has_one_row_for_each(first: str, second: str) -> None:
     batch = pa.RecordBatch.from_arrays(
         [pa.array([first]), pa.array([[second]], pa.list_(pa.string()))], schema=schema
     )
-    exported = b"".join([csv_head(schema), *csv_records(batch)]).decode()
+    exported = b"".join([format_csv_head(schema), *format_csv_records(batch)]).decode()
     head, row = csv.reader(io.StringIO(exported, newline=""), strict=True)
     assert head == ["a,b\n", "list"]
     assert (row[0], json.loads(row[1])) == (first, [second])
@@ -146,7 +146,7 @@ def test_json_means_what_it_meant(text: str) -> None:
     assert told.isprintable()
     assert json.loads(told)["text"] == text
     schema = pa.schema([("text", pa.string())])
-    lines = b"".join(jsonl_records(pa.RecordBatch.from_arrays([pa.array([text])], schema=schema)))
+    lines = b"".join(format_jsonl_records(pa.RecordBatch.from_arrays([pa.array([text])], schema=schema)))
     assert [json.loads(line) for line in lines.split(b"\n")[:-1]] == [{"text": text}]
 
 
@@ -195,7 +195,7 @@ def test_a_record_of_a_log_is_one_line(text: str) -> None:
 
 @given(HOSTILE)
 def test_pages_show_what_is_not_seen(text: str) -> None:
-    assert shown(text).isprintable()
+    assert format_value(text).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mqdssm.directory.responses import split_messages
 from mqdssm.directory.rows import RowDecoder
 from mqdssm.errors import DecodeError, GenericDirectoryError
 from mqdssm.pipeline.frames import bulk_pages
-from mqdssm.pipeline.frames.bulk_pages import EntryDecoder, gathered
+from mqdssm.pipeline.frames.bulk_pages import EntryDecoder, gather_pages
 
 COLUMNS = ["mSMQLabelEx", "cn", "objectGUID", "mSMQSites", "a"]
 NAMES = [name.encode() for name in COLUMNS]
@@ -107,7 +107,7 @@ def test_pages_become_batches_of_bounded_size(rows_max, bytes_max):
     pages = [page([regular(chance) for _ in range(count)]) for count in (10, 3, 1, 25)]
     decoder = EntryDecoder(COLUMNS)
     portions = [decoder.entries([one]) for one in pages]
-    batches = list(gathered(iter(portions), rows_max, bytes_max))
+    batches = list(gather_pages(iter(portions), rows_max, bytes_max))
     assert [row for one in batches for row in rows_of(one)] == [
         row for part in pages for row in reference(*part)
     ]
@@ -122,7 +122,8 @@ def test_a_batch_ends_with_the_entry_that_fills_it():
     )
     entries = EntryDecoder(COLUMNS).entries([(octets, messages)])
     found = [
-        [len(value) for value in one.columns[1].to_pylist()] for one in gathered(iter([entries]), 100, 500)
+        [len(value) for value in one.columns[1].to_pylist()]
+        for one in gather_pages(iter([entries]), 100, 500)
     ]
     assert found == [[10, 10, 500], [10, 10, 10, 600], [700], [5]]
 

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 from mqdssm.pipeline.failures import MqdssmSparkError
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.frames.partitions import SearchSlice, slices
+from mqdssm.pipeline.frames.partitions import SearchSlice, divide_objects
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.source import MqdssmReader
 from mqdssm.testing import SambaDomainController
@@ -39,7 +39,7 @@ def test_slices_name_the_server_that_was_scanned(samba_server: SambaDomainContro
     urls = f"ldap://127.0.0.1:1 {samba_server.url}"
     parsed = options(samba_server, tmp_path, url=urls, object="ldap", numpartitions="3")
     with parsed.connect() as directory:
-        parts = slices(directory, parsed.frame, parsed.numpartitions)
+        parts = divide_objects(directory, parsed.frame, parsed.numpartitions)
         assert [(part.server, part.key) for part in parts] == [(samba_server.url, "uSNCreated")] * 3
     with parsed.connect(parts[0].server) as directory:
         assert directory.session.server_url == samba_server.url

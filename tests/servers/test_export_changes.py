@@ -15,7 +15,7 @@ import mqdssm
 from mqdssm.directory.filters import Equal
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.pipeline.export import reconcile, server_position
-from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.export.objects import make_schema
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
@@ -50,12 +50,14 @@ def rows(table: pa.Table) -> list[dict]:
 
 def now(server, name: str) -> list[dict]:
     with mqdssm.connect(server.url, **access_to(server)) as directory:
-        return rows(pa.Table.from_batches(read_batches(directory, FRAME_TYPES[name]), schema=columns(name)))
+        return rows(
+            pa.Table.from_batches(read_batches(directory, FRAME_TYPES[name]), schema=make_schema(name))
+        )
 
 
 def held(folder: Path, manifest: Manifest, name: str) -> list[dict]:
     read = READERS[manifest.format]
-    tables = [read(folder / one.path, columns(name)) for one in manifest.types[name].files]
+    tables = [read(folder / one.path, make_schema(name)) for one in manifest.types[name].files]
     assert [len(table) for table in tables] == [one.rows for one in manifest.types[name].files]
     manifest.check(folder)
     return rows(pa.concat_tables(tables))
@@ -223,7 +225,7 @@ def test_ldif_too(server, tmp_path, monkeypatch) -> None:
 
 
 def test_nothing_changed_costs_nothing(server, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(reconcile.objects, "keys", lambda *_: pytest.fail("keys were read"))
+    monkeypatch.setattr(reconcile.objects, "read_keys", lambda *_: pytest.fail("keys were read"))
     manifest = export(server.url, ["queue"], tmp_path, **access_to(server))
     assert manifest.consistent
     assert manifest.changed == ()

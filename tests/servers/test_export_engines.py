@@ -9,7 +9,7 @@ from support.spark.exports import access_to, export_here
 from mqdssm.errors import ConfigError, DirectoryNotConnected
 from mqdssm.pipeline import local
 from mqdssm.pipeline.access import DirectoryAccess
-from mqdssm.pipeline.access import access_to as access_of
+from mqdssm.pipeline.access import open_access as access_of
 from mqdssm.pipeline.export import objects
 from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export.worker import WorkerConnection

@@ -18,7 +18,7 @@ import mqdssm
 from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN, normalize
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.plan_file import (
     MigrationPlan,
     OperationsFile,
@@ -189,7 +189,7 @@ def altered(folder: Path, change: Callable[[PlanOperation], PlanOperation]) -> N
             for one in operations:
                 written.write(one)
             written.close()
-            files.append(file.model_copy(update={"sha256": sha256(folder / file.path)}))
+            files.append(file.model_copy(update={"sha256": hash_file(folder / file.path)}))
         levels.append(level.model_copy(update={"files": tuple(files)}))
     plan.model_copy(update={"levels": tuple(levels)}).write(folder)
 

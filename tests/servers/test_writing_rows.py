@@ -14,7 +14,7 @@ from support.spark.exports import access_to
 
 import mqdssm
 from mqdssm.errors import ConfigError, MqdssmError
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.spark.options import WriteOptions
@@ -69,7 +69,7 @@ class Writer:
     def task(self, rows: list[dict], partition: int = 0):
         frame = FRAME_TYPES[self.element]
         names = list(dict.fromkeys(name for row in rows for name in row))
-        batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(frame.select(names)))
+        batch = pa.RecordBatch.from_pylist(rows, schema=make_arrow_schema(frame.select(names)))
         return write([batch.slice(0, 3), batch.slice(3)], self.options, self.folder, partition)
 
     def commit(self, *written) -> dict:

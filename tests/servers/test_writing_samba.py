@@ -9,7 +9,7 @@ import pytest
 from support.spark.exports import access_to
 
 import mqdssm
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.spark.options import WriteOptions
 from mqdssm.spark.writing.task import Write, write
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.server, pytest.mark.soak, pytest.mark.timeout(600)]
 
 def frame_of(element: str, rows: list[dict]) -> pa.RecordBatch:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(FRAME_TYPES[element].select(names)))
+    return pa.RecordBatch.from_pylist(rows, schema=make_arrow_schema(FRAME_TYPES[element].select(names)))
 
 
 def written(server, folder: Path, element: str, rows: list[dict]) -> dict[str, int]:

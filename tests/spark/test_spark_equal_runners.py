@@ -18,7 +18,7 @@ from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.exposure import Exposure
-from mqdssm.pipeline.exposure import json_lines as exposure_lines
+from mqdssm.pipeline.exposure import format_json_lines as exposure_lines
 from mqdssm.pipeline.inventory import Inventory, format_json_lines, open_source
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan

@@ -20,12 +20,12 @@ from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, sha256
+from mqdssm.pipeline.manifest import MANIFEST_NAME, SCHEMA_VERSION, ExportedType, Manifest, hash_file
 from mqdssm.pipeline.validate.findings import ValidationSummary
 from mqdssm.pipeline.validate.rules.rule import Finding
 from mqdssm.pipeline.validate.run import validation
 from mqdssm.spark import runner as runner_module
-from mqdssm.spark.source import spark_schema
+from mqdssm.spark.source import make_spark_schema
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 
@@ -82,7 +82,7 @@ def test_files_are_as_the_manifest_says_and_no_others_are_left(engine, enterpris
     (part,) = manifest.types["queue"].files
     path = folder / part.path
     assert {each for each in folder.rglob("*") if each.is_file()} == {folder / MANIFEST_NAME, path}
-    assert (part.rows, part.sha256) == (pq.read_metadata(path).num_rows, sha256(path))
+    assert (part.rows, part.sha256) == (pq.read_metadata(path).num_rows, hash_file(path))
     assert pq.read_metadata(path).row_group(0).column(0).compression == "UNCOMPRESSED"
     assert str(pq.read_schema(path).field("CreateTime").type) == "timestamp[us, tz=UTC]"
     assert manifest.types["queue"].columns["CreateTime"] == "timestamp[us, tz=UTC]"
@@ -101,7 +101,7 @@ def test_spark_reads_what_was_written(spark, enterprise, tmp_path) -> None:
     for name, exported in manifest.types.items():
         frame = spark.read.parquet(*(str(tmp_path / "out" / part.path) for part in exported.files))
         assert frame.count() == exported.rows > 0
-        assert frame.schema == spark_schema(FRAME_TYPES[name].columns)
+        assert frame.schema == make_spark_schema(FRAME_TYPES[name].columns)
 
 
 def test_spark_reads_csv_as_the_documentation_says(spark, enterprise, tmp_path) -> None:

@@ -12,7 +12,7 @@ from support.spark.runner_work import MINUTE_S, TestWork, begun_pids, job
 
 from mqdssm.errors import ConfigError, DecodeError, GenericDirectoryError
 from mqdssm.pipeline import local
-from mqdssm.pipeline.runner import Results, Stopped, StopRequest, WorkerFailed, answers
+from mqdssm.pipeline.runner import Results, Stopped, StopRequest, WorkerFailed, perform_pieces
 from mqdssm.spark import runner as spark_runner
 from mqdssm.spark.runner import SparkRunner
 
@@ -70,17 +70,17 @@ def test_an_error_whose_worker_was_lost_is_told_instead_of_the_stop(tmp_path) ->
     """The piece is done again, and stopped: its first worker had stopped the job before it was lost."""
     work = TestWork(tmp_path, "fail")
     with spark_runner.stop_file("local[2]", None) as path:
-        assert next(answers(work, [1], spark_runner.StopFile(path)))  # no one gets this answer
+        assert next(perform_pieces(work, [1], spark_runner.StopFile(path)))  # no one gets this answer
         again = Results(2)
         for number in (0, 1):
-            again.add(*next(answers(work, [number], spark_runner.StopFile(path))))
+            again.add(*next(perform_pieces(work, [number], spark_runner.StopFile(path))))
         with pytest.raises(GenericDirectoryError) as refused:
             spark_runner._read_values(again, path)
         assert (refused.value.dn, refused.value.ldap_code, refused.value.hint) == ("cn=x", 53, "do not")
     stopped = Results(1)
     with spark_runner.stop_file("local[2]", None) as path:
         spark_runner.StopFile(path).set()
-        stopped.add(*next(answers(work, [0], spark_runner.StopFile(path))))
+        stopped.add(*next(perform_pieces(work, [0], spark_runner.StopFile(path))))
         with pytest.raises(Stopped):
             spark_runner._read_values(stopped, path)
 

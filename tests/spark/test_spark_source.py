@@ -14,7 +14,7 @@ from support.spark.element_batches import batches, columns_of
 import mqdssm
 from mqdssm.errors import ConfigError, DirectoryNotConnected, ObjectNotFound
 from mqdssm.pipeline.failures import unpack
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
 from mqdssm.spark.options import SourceOptions
 from mqdssm.spark.session import LOG_NAME
@@ -22,9 +22,9 @@ from mqdssm.spark.source import (
     FilteringReader,
     MqdssmDataSource,
     MqdssmReader,
+    make_spark_schema,
     read,
     register,
-    spark_schema,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
@@ -32,7 +32,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 @pytest.mark.parametrize("frame", FRAME_TYPES.values(), ids=FRAME_TYPES)
 def test_arrow_schema_is_the_one_that_spark_expects(frame) -> None:
-    assert to_arrow_schema(spark_schema(frame.columns), timezone="UTC").equals(arrow_schema(frame.columns))
+    assert to_arrow_schema(make_spark_schema(frame.columns), timezone="UTC").equals(
+        make_arrow_schema(frame.columns)
+    )
 
 
 def test_values_are_those_of_the_directory(spark, enterprise) -> None:

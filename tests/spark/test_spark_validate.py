@@ -34,7 +34,7 @@ from mqdssm.pipeline.runner import Runner
 from mqdssm.pipeline.validate import finding_files, findings
 from mqdssm.pipeline.validate.findings import Findings
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.functions import checked_sql
+from mqdssm.pipeline.validate.rules.functions import check_sql
 from mqdssm.pipeline.validate.rules.own_rules import load
 from mqdssm.pipeline.validate.rules.rule import (
     Finding,
@@ -47,8 +47,8 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.run import Validation, checked
-from mqdssm.pipeline.validate.sarif import sarif
+from mqdssm.pipeline.validate.run import Validation, apply_rules
+from mqdssm.pipeline.validate.sarif import format_sarif
 from mqdssm.pipeline.validate.sources import ValidationSource
 from mqdssm.pipeline.validate.translate import translate
 from mqdssm.pipeline.validate.worker import can
@@ -193,7 +193,7 @@ def told(found: Validation) -> list[Finding]:
 def found_by(
     runner: Runner, where: ValidationSource, rules: Sequence[Rule] = RULES, **how: bool
 ) -> list[Finding]:
-    with checked(runner, where, rules, now=NOW, **how) as found:
+    with apply_rules(runner, where, rules, now=NOW, **how) as found:
         return told(found)
 
 
@@ -250,13 +250,13 @@ def processes(runner) -> Runner:
 def test_everything_at_once(processes, tmp_path) -> None:
     runner = processes
     where = source(tmp_path, tables(broken()))
-    with checked(runner, where, now=NOW) as found:
+    with apply_rules(runner, where, now=NOW) as found:
         seen = told(found)
         summary = found.summary
         assert seen == sorted(
             seen, key=lambda one: (one.rule, one.type, one.dn or "", one.guid or "", one.message)
         )
-        text = "".join(sarif(summary, found.findings))
+        text = "".join(format_sarif(summary, found.findings))
         again = told(found)
     assert again == seen
     assert summary.engine == ("spark" if isinstance(runner, SparkRunner) else "local")
@@ -284,7 +284,7 @@ def test_both_ways_agree_on_planted_defects(spark, runners, tmp_path) -> None:
 def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(runner, tmp_path) -> None:
     made = tables(sound(), technical=False)
     where = source(tmp_path, {"queue": made["queue"].drop_columns(["Label"])})
-    with checked(runner, where) as found:
+    with apply_rules(runner, where) as found:
         reasons = {one.id: one.reason for one in found.summary.skipped}
     assert reasons["queue-label-length"] == "queue has no column Label"
     assert reasons["link-cost-range"] == "type routing-link is not in the source"
@@ -297,7 +297,7 @@ def test_rules_whose_types_or_columns_are_absent_are_skipped_and_named(runner, t
 
 def test_no_object_at_all(runner, tmp_path) -> None:
     where = source(tmp_path, tables({name: [] for name in sound()}))
-    with checked(runner, where, now=NOW) as found:
+    with apply_rules(runner, where, now=NOW) as found:
         assert [one.rule for one in told(found)] == ["enterprise-single"]
 
 
@@ -318,13 +318,13 @@ def test_too_many_objects_for_a_worker_go_to_spark(spark, tmp_path, monkeypatch)
 
 def test_many_findings_are_sorted_in_parts(runner, tmp_path, monkeypatch) -> None:
     where = source(tmp_path, tables(broken()))
-    with checked(runner, where, now=NOW) as found:
+    with apply_rules(runner, where, now=NOW) as found:
         expected = told(found)
     monkeypatch.setattr(finding_files, "PART_ROWS", 3)
     monkeypatch.setattr(finding_files, "PARTS_MAX", 2)
     monkeypatch.setattr(finding_files, "BATCH_ROWS", 2)
     monkeypatch.setattr(findings, "SAMPLES_MAX", 1)
-    with checked(runner, where, now=NOW) as found:
+    with apply_rules(runner, where, now=NOW) as found:
         assert told(found) == expected
         assert all(len(rule.samples) <= 1 for rule in found.summary.rules)
         assert isinstance(found.findings, Findings)
@@ -349,7 +349,7 @@ def test_own_rules_are_any_spark_sql(spark, tmp_path) -> None:
     rule = own(
         "Quota % 2 = 1 and sha2(Label, 256) is not null", "it's {Label}: {CreateTime}, {upper(Pathname)}"
     )
-    with checked(SparkRunner(spark), where, (), own=[rule]) as found:
+    with apply_rules(SparkRunner(spark), where, (), own=[rule]) as found:
         first = told(found)[0]
     assert (first.rule, first.guid) == ("own", guid(61))
     assert first.message.startswith("it's Größe 61: 2026-01-01T00:00:00Z, WEB01\\A-NAME-THAT")
@@ -359,7 +359,7 @@ def test_no_text_of_a_rule_becomes_a_setting_or_a_variable(spark, tmp_path) -> N
     where = source(tmp_path, tables(sound()))
     named = "${env:HOME}"
     rule = own("true", "$ {Label}", id=f"own-{named}", attribute=f"a{named}", section=f"{named}, 1")
-    with checked(SparkRunner(spark), where, (), own=[rule]) as found:
+    with apply_rules(SparkRunner(spark), where, (), own=[rule]) as found:
         first = told(found)[0]
     assert (first.rule, first.attribute, first.section) == (f"own-{named}", f"a{named}", f"{named}, 1")
     text = f"DC=${named},DC=it's \\"
@@ -380,7 +380,7 @@ def test_spark_reads_what_is_written_again_as_what_was_given(spark, step: int) -
 
     assert len(given) > 150
     chosen = given[::step]
-    assert results([checked_sql(text) for text in chosen]) == results(chosen)
+    assert results([check_sql(text) for text in chosen]) == results(chosen)
 
 
 def test_the_documented_own_rule(runner, tmp_path) -> None:
@@ -389,7 +389,7 @@ def test_the_documented_own_rule(runner, tmp_path) -> None:
     world = sound()
     world["queue"][0]["Label"] = "ABC: orders"
     where = source(tmp_path, tables(world))
-    with checked(runner, where, (), own=load(file, RULES).own) as found:
+    with apply_rules(runner, where, (), own=load(file, RULES).own) as found:
         seen = told(found)
     assert [one.guid for one in seen] == [guid(61), guid(63), guid(62)]
     assert seen[1].message == rf"the label of paris01\{'x' * 124} is Größe 63"
@@ -399,7 +399,7 @@ def test_more_own_rules_than_one_projection_takes(runner, tmp_path, monkeypatch)
     monkeypatch.setattr(plans, "RULES_MAX", 3)
     where = source(tmp_path, tables(sound()))
     rules = [own("true", id=f"own-{number:03}") for number in range(7)]
-    with checked(runner, where, (), own=rules) as found:
+    with apply_rules(runner, where, (), own=rules) as found:
         assert {rule.count for rule in found.summary.rules} == {len(sound()["queue"])}
 
 
@@ -418,6 +418,6 @@ def test_an_own_rule_that_spark_cannot_evaluate_is_refused(
     where = source(tmp_path, tables(sound()))
     with (
         pytest.raises((ConfigError, ValueError), match=words),
-        checked(SparkRunner(spark), where, (), own=[own(condition, message)]),
+        apply_rules(SparkRunner(spark), where, (), own=[own(condition, message)]),
     ):
         pass

@@ -16,16 +16,16 @@ from mqdssm.errors import ConfigError
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.validate import mqis_sets
-from mqdssm.pipeline.validate.datasets import Dataset, dataset
+from mqdssm.pipeline.validate.datasets import Dataset, read_dataset
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import Wrong
-from mqdssm.pipeline.validate.run import checked, validation
+from mqdssm.pipeline.validate.run import apply_rules, validation
 from mqdssm.pipeline.validate.sources import (
     ValidationSource,
-    directory_source,
-    expected_source,
-    mqis_source,
-    schema_drift,
+    find_schema_drift,
+    make_expected_source,
+    open_directory_source,
+    open_mqis_source,
 )
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
@@ -44,16 +44,16 @@ def test_a_server_whose_schema_is_another_one_has_drifted(runner) -> None:
             urls=server.url, user=server.user, password=server.password, ca_file=server.ca_file
         )
         with Session.open(options) as session:
-            drift = tuple(schema_drift(session))
+            drift = tuple(find_schema_drift(session))
     assert drift
     assert {(one.rule, one.type, one.guid) for one in drift} == {("schema-drift", "directory", None)}
     assert any("mSMQCost" in one.message for one in drift)
-    with checked(
+    with apply_rules(
         runner, ValidationSource("a server", {}, is_directory=True, findings=drift), now=NOW
     ) as found:
         assert {one.message for one in found.findings} == {one.message for one in drift}
     others = [rule for rule in RULES if rule.id != "schema-drift"]
-    with checked(
+    with apply_rules(
         runner, ValidationSource("a server", {}, is_directory=True, findings=drift), others, now=NOW
     ) as found:
         assert found.summary.count == 0
@@ -82,12 +82,12 @@ def without_dns(folder: Path) -> ValidationSource:
     for name, table in tables(world).items():
         path = folder / f"{name}.parquet"
         pq.write_table(table.select([one for one in table.column_names if one not in absent]), path)
-        sets[name] = dataset(name, [path])
+        sets[name] = read_dataset(name, [path])
     return ValidationSource("tables", sets)
 
 
 def test_objects_without_dns(runner, tmp_path) -> None:
-    with checked(runner, without_dns(tmp_path), now=NOW) as found:
+    with apply_rules(runner, without_dns(tmp_path), now=NOW) as found:
         ((one),) = found.findings
     assert (one.rule, one.dn, one.guid) == ("queue-manager-exists", None, guid(80))
 
@@ -131,13 +131,13 @@ def test_own_rules_are_refused_before_a_directory_is_asked(engine: str) -> None:
 def test_own_rules_are_refused_before_tables_are_converted(engine: str, tmp_path, monkeypatch) -> None:
     sample = SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5)
     generate(sample, tmp_path, SampleForm.MQIS, table_form=TableForm.CSV)
-    converted, convert = [], mqis_sets.mqis_sets
+    converted, convert = [], mqis_sets.write_mqis_sets
 
     def observed(*arguments: Any) -> dict[str, Dataset]:
         converted.append(arguments)
         return convert(*arguments)
 
-    monkeypatch.setattr(mqis_sets, "mqis_sets", observed)
+    monkeypatch.setattr(mqis_sets, "write_mqis_sets", observed)
     refused = pytest.raises(ConfigError, match=r"rule ours, type queue: .*(?i:no_such_function)")
     with refused, validation(mqis=tmp_path, own=[own("no_such_function(Label) = 1")], engine=engine):
         pass
@@ -149,16 +149,16 @@ def test_own_rules_are_refused_before_tables_are_converted(engine: str, tmp_path
 def test_the_columns_of_tables_are_known_before_they_are_converted(tmp_path) -> None:
     generate(SamplePlan(sites=3, machines=10, queues=60, users=4, seed=5), tmp_path, SampleForm.MQIS)
     seen: list[ValidationSource] = []
-    with mqis_source(LocalRunner(1), tmp_path, check=seen.append) as source:
+    with open_mqis_source(LocalRunner(1), tmp_path, check=seen.append) as source:
         assert columns_of(seen[0]) == columns_of(source)
     assert seen[0].rows == 0 < source.rows
 
 
 @pytest.mark.server
 def test_the_columns_of_a_directory_are_known_before_it_is_exported(enterprise) -> None:
-    with directory_source([enterprise.server.url], enterprise.access, JobEngine.of("local")) as source:
-        assert columns_of(expected_source()) == columns_of(source)
-        assert expected_source().present() == source.present()
+    with open_directory_source([enterprise.server.url], enterprise.access, JobEngine.of("local")) as source:
+        assert columns_of(make_expected_source()) == columns_of(source)
+        assert make_expected_source().present() == source.present()
 
 
 def columns_of(source: ValidationSource) -> dict[str, dict[str, pa.DataType]]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 import mqdssm
 from mqdssm.pipeline.diff.run import ComparisonRequest, compare_sources
 from mqdssm.pipeline.diff.sides import GivenSide
-from mqdssm.pipeline.manifest import MANIFEST_NAME, sha256
+from mqdssm.pipeline.manifest import MANIFEST_NAME, hash_file
 from mqdssm.spark.source import read, register
 from mqdssm.testing.openldap import OpenLdapServer
 
@@ -33,7 +33,7 @@ def journal_of(folder: Path) -> tuple[dict, list[dict]]:
     rows = []
     for file in manifest["files"]:
         path = newest / file["path"]
-        assert sha256(path) == file["sha256"]
+        assert hash_file(path) == file["sha256"]
         found = pq.read_table(path).to_pylist()
         assert len(found) == file["rows"]
         rows += found

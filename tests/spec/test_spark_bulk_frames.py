@@ -10,11 +10,11 @@ from support.spark.element_batches import batches, columns_of
 import mqdssm
 from mqdssm.directory.filters import Equal, GreaterOrEqual, any_of
 from mqdssm.errors import ObjectNotFound
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES
-from mqdssm.pipeline.frames.partitions import slices
-from mqdssm.pipeline.validate.rules.examiners import Case, descriptor, stored_descriptor
+from mqdssm.pipeline.frames.partitions import divide_objects
+from mqdssm.pipeline.validate.rules.examiners import Case, examine_descriptor, examine_stored_descriptor
 from mqdssm.tables.access import AdRight
 from mqdssm.wire.acl import AceFlags, allow
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -76,7 +76,7 @@ def test_every_type_is_what_a_search_finds(world) -> None:
         assert expected
         assert not [row["Unreadable"] for row in rows(found) if row["Unreadable"]]
         for batch in found:
-            assert batch.schema == arrow_schema(FRAME_TYPES[name].columns)
+            assert batch.schema == make_arrow_schema(FRAME_TYPES[name].columns)
             batch.validate(full=True)
 
 
@@ -199,7 +199,7 @@ def test_slices_find_every_object_exactly_once(world, count: int) -> None:
         columns = FRAME_TYPES[name].select([key])
         everything = sorted(row[key] for row in frame(world, name, columns=columns))
         found: list[str] = []
-        parts = slices(world.directory, FRAME_TYPES[name], count)
+        parts = divide_objects(world.directory, FRAME_TYPES[name], count)
         assert len(parts) <= count
         sizes = []
         for part in parts:
@@ -244,7 +244,7 @@ def test_raw_entries_by_filter_base_and_attributes(world) -> None:
 
 def test_nothing_is_an_empty_frame(world) -> None:
     assert frame(world, "queue") == []
-    assert len(slices(world.directory, FRAME_TYPES["queue"], 4)) == 1
+    assert len(divide_objects(world.directory, FRAME_TYPES["queue"], 4)) == 1
 
 
 def test_a_place_that_somebody_named_and_that_is_not_there_is_no_empty_frame(world) -> None:
@@ -253,13 +253,13 @@ def test_a_place_that_somebody_named_and_that_is_not_there_is_no_empty_frame(wor
         with pytest.raises(ObjectNotFound, match=f"the base of the search is not there.*{nowhere}"):
             frame(world, name, base=nowhere)
         with pytest.raises(ObjectNotFound, match="the base of the search is not there"):
-            slices(world.directory, FRAME_TYPES[name], 4, base=nowhere)
+            divide_objects(world.directory, FRAME_TYPES[name], 4, base=nowhere)
     with world.connect(naming_context=nowhere) as other:
         for name in ("queue", "queue-manager"):
             with pytest.raises(ObjectNotFound, match=f"the naming context that was chosen .*{nowhere}"):
                 rows(read_batches(other, FRAME_TYPES[name]))
             with pytest.raises(ObjectNotFound, match="the naming context that was chosen"):
-                slices(other, FRAME_TYPES[name], 4)
+                divide_objects(other, FRAME_TYPES[name], 4)
         world.site()
         assert rows(read_batches(other, FRAME_TYPES["site"]))  # which are not below it
 
@@ -283,7 +283,7 @@ def test_descriptors_as_they_are_stored(world) -> None:
         assert found == {"right": None, "wrong": None}
         return
     cases = {name: Case("queue", (image,), datetime.now(UTC)) for name, image in found.items()}
-    assert {name: [rule for rule, _ in stored_descriptor(case)] for name, case in cases.items()} == {
+    assert {name: [rule for rule, _ in examine_stored_descriptor(case)] for name, case in cases.items()} == {
         "right": [],
         "wrong": ["security-masks-untranslated"],
     }
@@ -305,10 +305,10 @@ def test_rights_that_a_queue_inherits(world) -> None:
     columns = FRAME_TYPES["queue"].select(["Identifier", "Security", "StoredSecurity"])
     (row,) = (row for row in frame(world, "queue", columns=columns) if row["Identifier"] == str(guid))
     now = datetime.now(UTC)
-    assert "everyone-full-control" not in dict(descriptor(Case("queue", (row["Security"],), now)))
+    assert "everyone-full-control" not in dict(examine_descriptor(Case("queue", (row["Security"],), now)))
     if not world.directory.session.profile.translates_security:
         assert row["StoredSecurity"] is None
         return
-    (found,) = stored_descriptor(Case("queue", (row["StoredSecurity"],), now))
+    (found,) = examine_stored_descriptor(Case("queue", (row["StoredSecurity"],), now))
     words = "Users (S-1-5-32-545) may do everything, by entries that are inherited"
     assert found == ("everyone-inherits-control", words)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.validate.datasets import dataset
-from mqdssm.pipeline.validate.run import checked
+from mqdssm.pipeline.validate.datasets import read_dataset
+from mqdssm.pipeline.validate.run import apply_rules
 from mqdssm.pipeline.validate.sources import ValidationSource
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -25,7 +25,7 @@ def test_both_sides_of_the_validation_find_the_same() -> None:
     """The yardstick has all rules of queues: what each alone breaks is wrong to both."""
     count = 2 * validating.PLANTED_EVERY
     with validating.source(count) as made, LocalRunner(1) as runner:
-        with checked(runner, made, now=validating.NOW) as found:
+        with apply_rules(runner, made, now=validating.NOW) as found:
             counts = {rule.id: rule.count for rule in found.summary.rules if rule.count}
         wrong = validating.by_rows(made.sets["queue"].paths[0], count, validating.parents_in(made))
     assert counts == validating.planted(count)
@@ -62,8 +62,8 @@ def test_the_yardstick_of_the_validation_has_each_rule(tmp_path: Path, change: d
         first, *others = table.to_pylist()
         rows = [first | (change if name == "queue" else {}), *others]
         pq.write_table(pa.Table.from_pylist(rows, table.schema), tmp_path / f"{name}.parquet")
-        sets[name] = dataset(name, [tmp_path / f"{name}.parquet"])
+        sets[name] = read_dataset(name, [tmp_path / f"{name}.parquet"])
     made = ValidationSource("small", sets)
-    with checked(LocalRunner(1), made, now=validating.NOW) as found:
+    with apply_rules(LocalRunner(1), made, now=validating.NOW) as found:
         assert found.summary.count > 0
     assert validating.by_rows(sets["queue"].paths[0], 2, validating.parents_in(made)) > 0

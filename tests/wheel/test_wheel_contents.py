@@ -64,8 +64,8 @@ def test_a_cluster_is_sent_the_package_of_the_wheel(installed: Path) -> None:
     code, said, problem = run_unpacked(
         installed,
         "from pathlib import Path\nfrom tempfile import mkdtemp\nfrom zipfile import ZipFile\n"
-        "from mqdssm.spark.cluster import package_zip\n"
-        "print(*ZipFile(package_zip(Path(mkdtemp(dir='.')))).namelist())\n",
+        "from mqdssm.spark.cluster import write_package_zip\n"
+        "print(*ZipFile(write_package_zip(Path(mkdtemp(dir='.')))).namelist())\n",
     )
     assert code == 0, problem
     assert {"pyspark_mqdssm/__init__.py", "mqdssm/spark/source.py"} <= set(said.split())

@@ -9,7 +9,7 @@ import pyarrow as pa
 from mqdssm.directory.filters import Equal, any_of
 from mqdssm.events.facade import Directory
 from mqdssm.model.watching import ChangeEvent, ObjectChange
-from mqdssm.pipeline.frames.arrow import arrow_schema, arrow_type
+from mqdssm.pipeline.frames.arrow import find_arrow_type, make_arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import Column, FrameType
 from mqdssm.tables.syntax import Kind
@@ -38,7 +38,7 @@ def change_schema(columns: Sequence[Column]) -> pa.Schema:
     Args:
         columns: of the objects, from `FrameType.columns`.
     """
-    return arrow_schema((*CHANGE_COLUMNS, *columns))
+    return make_arrow_schema((*CHANGE_COLUMNS, *columns))
 
 
 def change_rows(
@@ -67,7 +67,7 @@ def change_rows(
     guids = [guid for guid in dict.fromkeys(change_guids) if guid is not None]
     objects = pa.Table.from_batches(
         _read_objects(directory, frame, columns, guids),
-        arrow_schema((_select_identifier(frame), *_select_other_columns(columns))),
+        make_arrow_schema((_select_identifier(frame), *_select_other_columns(columns))),
     )
     place = {guid: row for row, guid in enumerate(objects.column(_IDENTIFIER).to_pylist())}
     chosen = objects.take(pa.array([place.get(str(guid)) for guid in change_guids], pa.int64()))
@@ -110,4 +110,4 @@ def _make_array(column: Column, changes: Sequence[ObjectChange], first: int) -> 
         values = [sorted(change.changes) for change in changes]
     else:
         values = [getattr(change, column.field) for change in changes]
-    return pa.array(values, arrow_type(column))
+    return pa.array(values, find_arrow_type(column))

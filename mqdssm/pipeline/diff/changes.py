@@ -21,7 +21,7 @@ from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.pipeline.diff.destination import PLACE, Destination
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.ldif import modrdn, record, replacement
+from mqdssm.pipeline.ldif import make_modrdn, make_replacement, record
 from mqdssm.tables.ldif import comment
 from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -152,7 +152,7 @@ class _Changes:
             for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.DIFFERENT):
                 yield from self._with_comment(difference, self._format_change(difference))
         for dn, values in self._later:
-            yield replacement(str(self._move_dn(dn)), list(values.items())).decode("ascii")
+            yield make_replacement(str(self._move_dn(dn)), list(values.items())).decode("ascii")
         for type_name in reversed(ORDER):
             for difference in self._comparison.differences.of(type_name, ObjectDifferenceKind.EXTRA):
                 yield from self._with_comment(difference, self._format_deletion(difference))
@@ -204,19 +204,19 @@ class _Changes:
         if occupant is not None and occupant.type == difference.type:
             attributes = self._to.attributes_of(difference.type)
             values = dict.fromkeys(attributes, ()) | new_entry.values
-            yield replacement(str(new_entry.dn), list(values.items())).decode("ascii")
+            yield make_replacement(str(new_entry.dn), list(values.items())).decode("ascii")
         else:
             yield _add(new_entry)
         keys = self._to.list_computer_keys(difference.type, row)
         if keys:
-            yield replacement(str(new_entry.dn.parent), list(keys.items())).decode("ascii")
+            yield make_replacement(str(new_entry.dn.parent), list(keys.items())).decode("ascii")
 
     def _format_change(self, difference: "ObjectDifference") -> Iterator[str]:
         row = self._to.convert_row(difference)
         new_entry = self._to.make_entry(difference.type, row)
         dn = self._move_dn(self._to.dn_of(difference) or new_entry.dn)
         if PLACE.intersection(difference.attributes) and dn != new_entry.dn:
-            yield modrdn(dn, new_entry.dn).decode("ascii")
+            yield make_modrdn(dn, new_entry.dn).decode("ascii")
             self._moves.append((dn, new_entry.dn))
             dn = new_entry.dn
         new_values: dict[str, Sequence[bytes]] = {}
@@ -241,9 +241,9 @@ class _Changes:
                 }
         yield from self._describe_left_out(difference.type, new_entry, new_values)
         if new_values:
-            yield replacement(str(dn), list(new_values.items())).decode("ascii")
+            yield make_replacement(str(dn), list(new_values.items())).decode("ascii")
         if on_computer:
-            yield replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
+            yield make_replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
     def _describe_left_out(
         self, type_name: str, new_entry: "MadeEntry", names: Collection[str]

@@ -15,7 +15,7 @@ from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
 from mqdssm.pipeline.diff.comparable_columns import KEY, REFERRED, SINGLE, references_of
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, ORIGINAL_IDENTIFIER, element_of
 from mqdssm.pipeline.texts import rows_of
 from mqdssm.tables.references import REFERENCES, ReferenceForm
@@ -99,7 +99,7 @@ class Destination:
     def convert_row(self, difference: "ObjectDifference") -> dict[str, Any]:
         """Return an object of A, with its references converted to the GUIDs of B."""
         frame = FRAME_TYPES[difference.type]
-        row: dict[str, Any] = rows_of([difference.a or {}], arrow_schema(frame.columns)).to_pylist()[0]
+        row: dict[str, Any] = rows_of([difference.a or {}], make_arrow_schema(frame.columns)).to_pylist()[0]
         for name in references_of(difference.type):
             value = row[name]
             if value:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.diff.comparable_columns import CERTIFICATES, ComparableType, Field
-from mqdssm.pipeline.texts import jsonl_records
+from mqdssm.pipeline.texts import format_jsonl_records
 from mqdssm.tables import equality
 from mqdssm.tables.syntax import DESCRIPTOR, Kind
 
@@ -258,7 +258,7 @@ def _find_first(columns: Sequence[pa.Array], place: int) -> str:
 def _format_rows(rows: pa.RecordBatch, places: Sequence[int | None]) -> list[str | None]:
     """Return the rows at these places as JSON; None for the place None."""
     valid_places = [place for place in places if place is not None]
-    written = jsonl_records(rows.take(pa.array(valid_places, pa.int64())))
+    written = format_jsonl_records(rows.take(pa.array(valid_places, pa.int64())))
     return [None if place is None else next(written).decode().rstrip("\n") for place in places]
 
 
@@ -333,7 +333,7 @@ def _match_rows(
     Rows without a key (`by_key` is False) make no pairs.
     """
     selected = rows.select([name for name in rows.schema.names if name not in {KEY, SIDE}])
-    texts = list(jsonl_records(selected.slice(start, end - start)))
+    texts = list(format_jsonl_records(selected.slice(start, end - start)))
     of_b: dict[bytes, list[int]] = {}
     for place in range(start, end):
         if sides[place]:

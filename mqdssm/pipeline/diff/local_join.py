@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.database import Database, file_list, open_database
+from mqdssm.pipeline.database import Database, format_file_list, open_database
 from mqdssm.pipeline.diff import sql
 from mqdssm.pipeline.diff.comparable_columns import ComparableType
 from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sql import DUCKDB, NEW, OLD
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.runner import Job, Piece, Runner, StopRequest
-from mqdssm.pipeline.shared_folder import reporting_full_disk
+from mqdssm.pipeline.shared_folder import explain_full_disk
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.sides import Side
@@ -111,7 +111,7 @@ def _make_task(compared: ComparableType, pair: Pair) -> JoinTask:
     return JoinTask(
         compared,
         (_list_files(compared, pair.sides[0]), _list_files(compared, pair.sides[1])),
-        arrow_schema(select_shown_columns(compared, pair.sides)),
+        make_arrow_schema(select_shown_columns(compared, pair.sides)),
         pair.grounds,
         None if changed is None else str(changed),
         pair.has_other_names,
@@ -146,7 +146,7 @@ class JoinWork:
             task = self.tasks[number]
             folder = self.folder / f"join-{number}"
             shutil.rmtree(folder, ignore_errors=True)  # a worker that crashed may have left it
-            with reporting_full_disk(folder):
+            with explain_full_disk(folder):
                 folder.mkdir()
                 with open_database(folder, task.files, stop) as database:
                     return _compare(database, task, folder)
@@ -172,7 +172,7 @@ class SortWork:
 
         def sort(_: int) -> Path:
             with (
-                reporting_full_disk(self.folder),
+                explain_full_disk(self.folder),
                 open_database(self.folder, [str(self.path)], stop) as database,
             ):
                 return _sort_file(database, self.path, self.folder)
@@ -204,9 +204,9 @@ def _build_objects_query(task: JoinTask, side: SideFiles) -> str:
     """Return the query for the objects of a side with their keys."""
     has_map = task.guid_map is not None
     key = sql.build_key(task.compared, side.columns, side.root, DUCKDB, has_map=has_map)
-    query = f"select *, {key} as {KEY} from {file_list(side.paths)}"
+    query = f"select *, {key} as {KEY} from {format_file_list(side.paths)}"
     if task.guid_map is not None:
-        changed = f"(select distinct on ({OLD}) {OLD}, {NEW} from {file_list([task.guid_map])})"
+        changed = f"(select distinct on ({OLD}) {OLD}, {NEW} from {format_file_list([task.guid_map])})"
         key_sql = sql.build_own_key(task.compared, side.columns, DUCKDB)
         query += f" left join {changed} as changed on {key_sql} = changed.{OLD}"
     return query
@@ -267,7 +267,7 @@ def _sort_file(database: Database, path: Path, folder: Path) -> Path:
     target = folder / "sorted.parquet"
     order = ", ".join(f"coalesce({name}, '')" for name in ORDER)
     with pq.ParquetWriter(target, SCHEMA, compression="zstd") as writer:
-        query = f"select * from {file_list([str(path)])} order by {order}"
+        query = f"select * from {format_file_list([str(path)])} order by {order}"
         for batch in database.batches(query, BATCH_ROWS):
             writer.write_batch(_of_differences(batch))
     path.unlink()

@@ -21,7 +21,7 @@ from mqdssm.pipeline.diff.fields import KEY, SCHEMA, SIDE, Differences, FieldByF
 from mqdssm.pipeline.diff.pairing import Join, Pair, select_shown_columns
 from mqdssm.pipeline.diff.sides import Side
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
 from mqdssm.pipeline.texts import rows_of
 
@@ -114,7 +114,7 @@ class _Look:
         self._place = place
         self._directory = directory
         self._common = {other: own_guid for own_guid, other in dict(pair.grounds[place].names).items()}
-        self._schema = arrow_schema(select_shown_columns(compared, pair.sides))
+        self._schema = make_arrow_schema(select_shown_columns(compared, pair.sides))
 
     def read_rows(self, some: Sequence[ObjectDifference]) -> pa.Table:
         """Return the objects of this side in some differences, with their keys."""

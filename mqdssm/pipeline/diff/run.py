@@ -43,7 +43,7 @@ from mqdssm.pipeline.migrate.sids import SidMap, load_sid_map
 from mqdssm.pipeline.migrate.target import resolve_sids
 from mqdssm.pipeline.mqis.mapping import SourceMapping, list_spark_settings, load_mapping, refuse_secret
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.shared_folder import make_scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
 _READ_ROWS: Final = 65_536
@@ -224,7 +224,7 @@ def compare_sources(
         contextlib.ExitStack() as stack,
     ):
         first, second = _open_sides(stack, runner, (a, b), request, reading)
-        folder = stack.enter_context(scratch(chosen.on, "mqdssm-diff-"))
+        folder = stack.enter_context(make_scratch(chosen.on, "mqdssm-diff-"))
         result = _compare_sides(_join(runner, chosen, (first, second)), (first, second), request, folder)
         yield replace(result, engine=chosen.kind.value)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.access import PipelineLogIn, access_to
+from mqdssm.pipeline.access import PipelineLogIn, open_access
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.run import export
 from mqdssm.pipeline.manifest import MANIFEST_NAME, Manifest
@@ -30,10 +30,10 @@ from mqdssm.pipeline.migrate.sids import SidMap, SidRewriter
 from mqdssm.pipeline.mqis.folder import read_source_table
 from mqdssm.pipeline.mqis.mapping import shorten_url
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.shared_folder import make_scratch
 from mqdssm.pipeline.spark_options import SparkOptions
 from mqdssm.pipeline.validate.datasets import Dataset
-from mqdssm.pipeline.validate.mqis_sets import mqis_sets
+from mqdssm.pipeline.validate.mqis_sets import write_mqis_sets
 from mqdssm.pipeline.validate.rules.rule import FRAMES
 from mqdssm.pipeline.validate.sources import export_source
 
@@ -65,7 +65,7 @@ def tables_of(
         ConfigError: MQIS tables are missing or damaged, or the mapping cannot be used.
     """
     planned = MigrationSource.of(Planned(source=source, mapping=mapping))
-    with scratch(on, "mqdssm-diff-") as folder:
+    with make_scratch(on, "mqdssm-diff-") as folder:
         files = planned.files
         if files is None:
             files = copy_tables(runner, source, planned.mapping, folder / "database")
@@ -75,7 +75,7 @@ def tables_of(
         rewrite = NewSids(sids) if sids.sids or sids.domains else None
         objects_folder = folder / "objects"
         objects_folder.mkdir()
-        yield mqis_sets(runner, tables, planned.mapping, objects_folder, rewrite)
+        yield write_mqis_sets(runner, tables, planned.mapping, objects_folder, rewrite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class GivenSide:
         Raises:
             DirectoryError: the directory cannot be reached, or refuses the log-in.
         """
-        with access_to(self.urls, self.login) as access, access.connect() as directory:
+        with open_access(self.urls, self.login) as access, access.connect() as directory:
             yield directory
 
 
@@ -257,7 +257,7 @@ def _open_directory(
     letter: str, given_side: GivenSide, types: Collection[str] | None, engine: JobEngine
 ) -> Iterator[Side]:
     type_names = [name for name in FRAMES if types is None or name in types]
-    with scratch(engine.on, "mqdssm-diff-") as scratch_folder:
+    with make_scratch(engine.on, "mqdssm-diff-") as scratch_folder:
         folder = scratch_folder / "export"
         export(given_side.urls, type_names, folder, **engine.arguments(), **given_side.login)
         yield _of_export(letter, Sort.DIRECTORY, given_side, folder)

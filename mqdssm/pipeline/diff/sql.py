@@ -13,7 +13,7 @@ from typing import Any, Final
 from mqdssm.pipeline.diff.comparable_columns import KEY as IDENTIFIER
 from mqdssm.pipeline.diff.comparable_columns import SINGLE, ComparableType, Field
 from mqdssm.pipeline.frames.columns import ORIGINAL_IDENTIFIER
-from mqdssm.pipeline.validate.rules.trees import literal
+from mqdssm.pipeline.validate.rules.trees import quote_literal
 
 OLD, NEW = "old", "new"
 """Columns of a GUID map."""
@@ -53,7 +53,7 @@ class SqlDialect:
         if isinstance(value, bytes):
             return f"unhex('{value.hex()}')"
         text = str(value)
-        return literal(text) if self.escapes else "'" + text.replace("'", "''") + "'"
+        return quote_literal(text) if self.escapes else "'" + text.replace("'", "''") + "'"
 
 
 DUCKDB: Final = SqlDialect('"', "list_transform({items}, lambda x: {each})", "[]", "varchar", escapes=False)

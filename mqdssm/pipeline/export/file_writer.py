@@ -30,8 +30,8 @@ from mqdssm.pipeline.ldif import (
     Dialect,
     Record,
     as_stored,
-    into_ad,
-    known_to_openldap,
+    make_ad_translation,
+    select_for_openldap,
     to_ad,
     to_openldap,
 )
@@ -256,7 +256,7 @@ class ExportFile:
             self._file,
             self._options.schema,
             compression=self._options.compression,
-            use_dictionary=[] if first is None else repeating(first),
+            use_dictionary=[] if first is None else list_repeating(first),
         )
 
     def abandon(self) -> None:
@@ -273,7 +273,7 @@ class ExportFile:
         pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
 
 
-def repeating(batch: pa.RecordBatch) -> list[str]:
+def list_repeating(batch: pa.RecordBatch) -> list[str]:
     """Return the Parquet paths of the columns whose values repeat.
 
     Repeating columns get a dictionary encoding. A dictionary of values that are all different costs time and
@@ -351,7 +351,7 @@ ExportedKeys = Mapping[int, set[tuple[str, str | None]]]
 """Series -> key and DN of each object in its files."""
 
 
-def keys_in(folder: ExportFolder, plan: ExportPlan, item: ItemFinished) -> pa.Table:
+def read_keys(folder: ExportFolder, plan: ExportPlan, item: ItemFinished) -> pa.Table:
     """Return key and DN of each row of a file, in order.
 
     For text files each row has its size in bytes, too.
@@ -371,13 +371,13 @@ def read_exported_keys(folder: ExportFolder, plan: ExportPlan, files: Iterable[I
     """Return the keys and DNs of the objects in some files."""
     exported_keys: dict[int, set[tuple[str, str | None]]] = {}
     for item in files:
-        keys = keys_in(folder, plan, item)
+        keys = read_keys(folder, plan, item)
         pairs = zip(keys.column("key").to_pylist(), keys.column("dn").to_pylist(), strict=True)
         exported_keys.setdefault(item.series, set()).update(pairs)
     return exported_keys
 
 
-def rewritten(
+def rewrite_file(
     options: PartOptions, item: ItemFinished, plan: ExportPlan, number: int, gone: pa.Array
 ) -> ItemFinished:
     """Write a copy of a file without some objects, under a new number.
@@ -391,7 +391,7 @@ def rewritten(
         number: of the new file in its series.
         gone: keys of the objects to leave out.
     """
-    keys = keys_in(options.folder, plan, item)
+    keys = read_keys(options.folder, plan, item)
     keep = pc.invert(pc.is_in(keys.column("key"), value_set=gone)).combine_chunks()
     path = options.folder.path / item.file.path
     part = ExportFile(options, item.series, number)
@@ -449,10 +449,10 @@ ENTRIES_TOGETHER: Final = 1_000
 
 def head_of(kind: str, type_name: str) -> bytes:
     """Return the first bytes of a text file: the header line for CSV, else nothing."""
-    return b"" if kind == LDIF else texts_of(kind)[1](objects.columns(type_name))
+    return b"" if kind == LDIF else texts_of(kind)[1](objects.make_schema(type_name))
 
 
-def all_rows(
+def read_rows(
     directory: "Directory",
     type_name: str,
     kind: str,
@@ -472,13 +472,13 @@ def all_rows(
         DirectoryError: while iterating.
     """
     if kind == LDIF:
-        entries = objects.entries(directory, type_name, where)
+        entries = objects.read_entries(directory, type_name, where)
         profile = directory.session.profile
-        return ldif_rows(entries, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
-    return batch_rows(objects.read(directory, type_name, where), kind)
+        return convert_to_ldif(entries, type_name, profile, Dialect(dialect or Dialect.OPENLDAP))
+    return convert_batches(objects.read(directory, type_name, where), kind)
 
 
-def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatch]:
+def convert_batches(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatch]:
     """Convert record batches into rows of a format other than LDIF."""
     write = None if kind == PARQUET else texts_of(kind)[0]
     for batch in batches:
@@ -486,7 +486,7 @@ def batch_rows(batches: Iterable[pa.RecordBatch], kind: str) -> Iterator[RowBatc
         yield RowBatch(keys, dns, batch if write is None else list(write(batch)))
 
 
-def ldif_rows(
+def convert_to_ldif(
     entries: Iterable[RawEntry], type_name: str, profile: "Profile", dialect: Dialect
 ) -> Iterator[RowBatch]:
     """Convert entries into rows of LDIF, each batch of one series.
@@ -499,8 +499,8 @@ def ldif_rows(
     """
     pending: dict[int, list[tuple[str, str, bytes]]] = {}
     for entry in entries:
-        key = objects.key(type_name, entry.guid, entry.dn)
-        for record in records(entry, profile, dialect):
+        key = objects.make_key(type_name, entry.guid, entry.dn)
+        for record in make_records(entry, profile, dialect):
             rows = pending.setdefault(record.series, [])
             rows.append((key, entry.dn, record.data))
             if len(rows) >= ENTRIES_TOGETHER:
@@ -509,17 +509,17 @@ def ldif_rows(
         yield _make_rows(series, pending[series])
 
 
-def records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
+def make_records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[Record]:
     """Return the LDIF records of an entry for a kind of server.
 
     The result is empty if such a server cannot hold the entry.
     """
     from_ad = profile.translates_security
     if dialect is Dialect.AD:
-        return to_ad(entry.dn, entry.attributes, as_stored if from_ad else into_ad())
+        return to_ad(entry.dn, entry.attributes, as_stored if from_ad else make_ad_translation())
     if not from_ad:
         return to_openldap(entry.dn, entry.attributes, as_stored)
-    known_attributes = known_to_openldap(entry.dn, entry.attributes)
+    known_attributes = select_for_openldap(entry.dn, entry.attributes)
     return (
         []
         if known_attributes is None

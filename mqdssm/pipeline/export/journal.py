@@ -20,7 +20,7 @@ from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.pipeline.documents import Document, read_document, write_document, write_whole
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.partitions import SearchSlice
-from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
+from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, hash_file
 
 if TYPE_CHECKING:
     from mqdssm.directory.filters import LdapFilter
@@ -269,7 +269,7 @@ class ExportFolder:
         try:
             if plan.format != "parquet" and not self.keys_path(item.file.path).is_file():
                 return False
-            return path.stat().st_size == item.bytes and sha256(path) == item.file.sha256
+            return path.stat().st_size == item.bytes and hash_file(path) == item.file.sha256
         except FileNotFoundError:
             return False
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN, normalize
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.file_writer import LDIF, ExportFiles, PartOptions, all_rows, keys_in
+from mqdssm.pipeline.export.file_writer import LDIF, ExportFiles, PartOptions, read_keys, read_rows
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan
-from mqdssm.pipeline.export.objects import guid_text
+from mqdssm.pipeline.export.objects import format_guid
 from mqdssm.pipeline.export.server_position import Marks
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
@@ -80,7 +80,7 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     shutil.rmtree(folder.path / PARENTS, ignore_errors=True)  # of an interrupted attempt
     if plan.format != LDIF or _EVERYTHING in plan.types:
         return Parents()
-    dns = missing_parents(lambda: _read_dns(folder, plan), directory.session.naming)
+    dns = list_missing_parents(lambda: _read_dns(folder, plan), directory.session.naming)
     if not dns:
         return Parents()
     (folder.path / PARENTS).mkdir()
@@ -89,8 +89,8 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     files: list[ExportedFile] = []
     written = 0
     try:
-        for where in objects.filters(directory, dns):
-            for rows in all_rows(directory, _EVERYTHING, LDIF, plan.dialect, where):
+        for where in objects.make_filters(directory, dns):
+            for rows in read_rows(directory, _EVERYTHING, LDIF, plan.dialect, where):
                 written += rows.objects
                 files += [item.file for item in parts.add(rows)]
         files += [item.file for item in parts.finish(empty=False)]
@@ -101,7 +101,7 @@ def write_parents(directory: "Directory", folder: ExportFolder, plan: ExportPlan
     return Parents(tuple(sorted(files, key=lambda file: file.path)), _find_changed(directory, dns, marks))
 
 
-def missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
+def list_missing_parents(dns: Callable[[], Iterable[str]], naming: "Naming") -> list[str]:
     """Return the DNs of all ancestors of some objects.
 
     The objects themselves are not among them.
@@ -133,7 +133,7 @@ def _read_dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
         for journal in folder.journals(plan, name):
             for item in journal.read():
                 if item.series != REFERENCES_SERIES:
-                    yield from keys_in(folder, plan, item).column("dn").to_pylist()
+                    yield from read_keys(folder, plan, item).column("dn").to_pylist()
 
 
 def _find_changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> tuple[ChangedObject, ...]:
@@ -148,11 +148,13 @@ def _find_changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> t
     since = now.changes_since(marks)
     missing = {normalize(dn): dn for dn in dns}
     changes: list[ChangedObject] = []
-    for where in objects.filters(directory, dns):
+    for where in objects.make_filters(directory, dns):
         for base in session.naming.guid_bases:
             for dn, guid, *stamps in session.rows(base, where, ("objectGUID", *since.stamps)):
                 missing.pop(normalize(dn), None)
                 if since.is_changed(stamps) is not False:
-                    changes.append(ChangedObject(type=PARENTS, dn=dn, guid=guid_text(guid), what="modified"))
+                    changes.append(
+                        ChangedObject(type=PARENTS, dn=dn, guid=format_guid(guid), what="modified")
+                    )
     gone = (ChangedObject(type=PARENTS, dn=dn, guid=None, what="deleted") for dn in missing.values())
     return (*changes, *gone)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mqdssm.directory.filters import Equal, LdapFilter, any_of
 from mqdssm.directory.session import Session
 from mqdssm.pipeline.export.server_position import Since
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.bulk import Base, bases_of, filter_of_type, read_batches
 from mqdssm.pipeline.frames.columns import DN_COLUMN, FRAME_TYPES
 
@@ -41,15 +41,17 @@ class RawEntry:
     @property
     def guid(self) -> str | None:
         """The objectGUID as text; None if there is none or it is damaged."""
-        return next((guid_text(values[0]) for name, values in self.attributes if name.lower() == _GUID), None)
+        return next(
+            (format_guid(values[0]) for name, values in self.attributes if name.lower() == _GUID), None
+        )
 
 
-def guid_text(guid: bytes | None) -> str | None:
+def format_guid(guid: bytes | None) -> str | None:
     """Convert an objectGUID into text; None if there is none or it is damaged."""
     return str(UUID(bytes_le=guid)) if guid is not None and len(guid) == _GUID_BYTES else None
 
 
-def raw_entries(session: Session, base: Base, search_filter: LdapFilter) -> Iterator[RawEntry]:
+def read_raw_entries(session: Session, base: Base, search_filter: LdapFilter) -> Iterator[RawEntry]:
     """Yield the objects below a base, as a stream.
 
     Raises:
@@ -72,9 +74,9 @@ _KeyRow = tuple[str, str, str | None, bool | None]
 """A row of `KEY_SCHEMA`."""
 
 
-def columns(type_name: str) -> pa.Schema:
+def make_schema(type_name: str) -> pa.Schema:
     """Return the Arrow schema of a type."""
-    return arrow_schema(FRAME_TYPES[type_name].columns)
+    return make_arrow_schema(FRAME_TYPES[type_name].columns)
 
 
 def read(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[pa.RecordBatch]:
@@ -91,15 +93,17 @@ def read(directory: "Directory", type_name: str, where: LdapFilter | None = None
     return read_batches(directory, FRAME_TYPES[type_name], where=where, attributes=STORED)
 
 
-def entries(directory: "Directory", type_name: str, where: LdapFilter | None = None) -> Iterator[RawEntry]:
+def read_entries(
+    directory: "Directory", type_name: str, where: LdapFilter | None = None
+) -> Iterator[RawEntry]:
     """Yield the objects of a type as stored LDAP entries; see `read`."""
     session = directory.session
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
-        yield from raw_entries(session, base, filter_of_type(session, frame, where))
+        yield from read_raw_entries(session, base, filter_of_type(session, frame, where))
 
 
-def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
+def make_filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
     """Yield LDAP filters for objects by their keys, `KEYS_ASKED` objects each."""
     by_name = directory.session.profile.dn_filter
     for start in range(0, len(keys), KEYS_ASKED):
@@ -109,7 +113,7 @@ def filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]
         )
 
 
-def key(type_name: str, guid: str | None, dn: str) -> str:
+def make_key(type_name: str, guid: str | None, dn: str) -> str:
     """Return the key of an object in its type: its objectGUID as text.
 
     Without an objectGUID it is the DN.
@@ -138,7 +142,7 @@ def guid_of(text: str) -> UUID | None:
         return None
 
 
-def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
+def read_keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     """Return the keys of all objects of a type as rows of `KEY_SCHEMA`.
 
     Column ``changed`` is True if the object changed since the marks, and NULL without a readable stamp.
@@ -155,8 +159,8 @@ def keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
             for dn, guid, *stamps in session.rows(
                 base.dn, filter_of_type(session, frame, None), ("objectGUID", *since.stamps)
             ):
-                text = guid_text(guid)
-                rows.append((key(type_name, text, dn), dn, text, since.is_changed(stamps)))
+                text = format_guid(guid)
+                rows.append((make_key(type_name, text, dn), dn, text, since.is_changed(stamps)))
                 if len(rows) >= _KEYS_BATCH:
                     batches.append(_make_key_batch(rows))
                     rows = []

@@ -4,7 +4,7 @@ The manifest lists these objects.
 A paged search may miss an object that is moved, or return it twice, and it returns the old state of an object
 that changes later. So if the position of the server has changed, the keys and stamps of all objects are read
 again. The columns about other objects are read again, too, since changes of these leave no stamp here
-(`outdated_keys`). Objects that differ are removed from the files and read again,
+(`find_outdated_keys`). Objects that differ are removed from the files and read again,
 until nothing differs, at most `ROUNDS_MAX` times.
 
 Exported rows with outdated columns about other objects.
@@ -26,16 +26,16 @@ from pydantic import TypeAdapter
 
 from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.export import objects
-from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, all_rows, keys_in, rewritten
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, read_keys, read_rows, rewrite_file
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal
-from mqdssm.pipeline.export.objects import KEY_COLUMNS, columns, key_of_batch
+from mqdssm.pipeline.export.objects import KEY_COLUMNS, key_of_batch, make_schema
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks, Since
-from mqdssm.pipeline.export.worker import part_options
+from mqdssm.pipeline.export.worker import make_part_options
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, UNREADABLE
 from mqdssm.pipeline.ldif import REFERENCES_SERIES
 from mqdssm.pipeline.manifest import ChangedObject, ChangeKind
-from mqdssm.pipeline.texts import jsonl_records, read_csv, read_jsonl
+from mqdssm.pipeline.texts import format_jsonl_records, read_csv, read_jsonl
 from mqdssm.tables.references import REFERRED_CLASSES
 from mqdssm.tables.row import Holder, Row
 
@@ -126,15 +126,17 @@ def _find_differing(
     Returns:
         These objects, and the number of objects without a readable stamp.
     """
-    current = objects.keys(directory, name, since)
-    outdated = outdated_keys(directory, folder, plan, name, _list_files(folder, plan, name))
+    current = objects.read_keys(directory, name, since)
+    outdated = find_outdated_keys(directory, folder, plan, name, _list_files(folder, plan, name))
     flags = pc.fill_null(current.column("changed"), fill_value=False)
     changed = pc.or_(flags, pc.is_in(current.column("key"), value_set=outdated))
-    unlike = differences(_read_exported_keys(folder, plan, name), current.set_column(3, "changed", changed))
+    unlike = find_differences(
+        _read_exported_keys(folder, plan, name), current.set_column(3, "changed", changed)
+    )
     return unlike, current.column("changed").null_count
 
 
-def differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
+def find_differences(exported: pa.Table, current: pa.Table) -> list[StaleObject]:
     """Return the objects that differ between files and the directory.
 
     Args:
@@ -188,7 +190,7 @@ def _compare_rows(
 def _read_exported_keys(folder: ExportFolder, plan: ExportPlan, name: str) -> pa.Table:
     """Return key and DN of all objects of a type in the files."""
     tables = [
-        keys_in(folder, plan, item)
+        read_keys(folder, plan, item)
         for item in _list_files(folder, plan, name)
         if item.series != REFERENCES_SERIES
     ]
@@ -220,7 +222,7 @@ def _replace(
         [stale_object.key for stale_object in stale_objects if stale_object.kind != "added"], pa.string()
     )
     for item, journal in enumerate(folder.journals(plan, name)):
-        _take_out(part_options(folder, plan, name, item), plan, journal, gone)
+        _take_out(make_part_options(folder, plan, name, item), plan, journal, gone)
     again = [stale_object.key for stale_object in stale_objects if stale_object.kind != "deleted"]
     written = _read_again(directory, folder, plan, name, again) if again else set()
     # an added object without a row was deleted meanwhile, or the format cannot hold it
@@ -239,10 +241,10 @@ def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone
     folder = options.folder
     files = journal.read()
     for place, item in enumerate(files):
-        keys = keys_in(folder, plan, item).column("key")
+        keys = read_keys(folder, plan, item).column("key")
         if not pc.any(pc.is_in(keys, value_set=gone)).as_py():
             continue
-        new = rewritten(options, item, plan, _choose_number(files, item.series), gone)
+        new = rewrite_file(options, item, plan, _choose_number(files, item.series), gone)
         files[place] = new
         journal.replace(files)  # the old file is no part of the export from here on
         (folder.path / item.file.path).unlink()
@@ -258,11 +260,11 @@ def _read_again(
 ) -> set[str]:
     """Read objects by their keys into new files, and return the keys that were found."""
     journal = folder.journals(plan, name)[0]
-    parts = ExportFiles(part_options(folder, plan, name, 0), journal.read())
+    parts = ExportFiles(make_part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
-        for where in objects.filters(directory, keys):
-            for rows in all_rows(directory, name, plan.format, plan.dialect, where):
+        for where in objects.make_filters(directory, keys):
+            for rows in read_rows(directory, name, plan.format, plan.dialect, where):
                 written.update(rows.keys.to_pylist())
                 for complete in parts.add(rows):
                     journal.add(complete)
@@ -342,7 +344,7 @@ _TOLD: Final = pa.schema([("key", pa.string()), ("told", pa.binary())])
 """Key of an object, and its columns about other objects as JSON, which is equal for equal values."""
 
 
-def columns_from_other_objects(type_name: str) -> tuple[str, ...]:
+def list_foreign_columns(type_name: str) -> tuple[str, ...]:
     """Return the columns of a type that come from other objects.
 
     The computer and referred objects are such others.
@@ -354,7 +356,7 @@ def _is_of_others(row: Row) -> bool:
     return row.holder is Holder.COMPUTER or bool(row.computer_ldap) or row.computed in REFERRED_CLASSES
 
 
-def outdated_keys(
+def find_outdated_keys(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, files: Iterable[ItemFinished]
 ) -> pa.Array:
     """Return the keys of rows with outdated columns about other objects.
@@ -371,7 +373,7 @@ def outdated_keys(
     Raises:
         DirectoryError: the search failed.
     """
-    compared_columns = columns_from_other_objects(name)
+    compared_columns = list_foreign_columns(name)
     if not compared_columns or plan.format == "ldif":
         return pa.array([], pa.string())
     frame = FRAME_TYPES[name]
@@ -402,7 +404,7 @@ def _read_exported_rows(
     if plan.format == "parquet":
         yield from pq.read_table(path, columns=names).to_batches()
     else:
-        table = _READERS[plan.format](path, columns(item.file.path.partition("/")[0]))
+        table = _READERS[plan.format](path, make_schema(item.file.path.partition("/")[0]))
         yield from table.select(names).to_batches()
 
 
@@ -420,4 +422,6 @@ def _encode_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBat
     selection = pa.RecordBatch.from_arrays(
         [*(batch.column(name) for name in names), lost], names=[*names, UNREADABLE.name]
     )
-    return pa.RecordBatch.from_arrays([keys, pa.array(jsonl_records(selection), pa.binary())], schema=_TOLD)
+    return pa.RecordBatch.from_arrays(
+        [keys, pa.array(format_jsonl_records(selection), pa.binary())], schema=_TOLD
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from mqdssm.errors import ConfigError, DirectoryError, MqdssmError
 from mqdssm.events.durable_files import lock_file
-from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.export.journal import (
     FILE_ROWS,
@@ -26,8 +26,8 @@ from mqdssm.pipeline.export.journal import (
 )
 from mqdssm.pipeline.failures import SparkFailed
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, utc_seconds, versions
-from mqdssm.pipeline.runner import Job, WorkerFailed, in_background
+from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedType, Manifest, list_versions, to_utc_seconds
+from mqdssm.pipeline.runner import Job, WorkerFailed, run_in_background
 from mqdssm.pipeline.shared_folder import WitnessFile
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 
@@ -132,8 +132,8 @@ def export(
     )
     chosen = JobEngine.of(engine, on, workers)
     chosen.check()
-    credentials = variable_read(login) if chosen.is_local else login
-    with access_to(urls, credentials, chosen.on, check_msmq=request.needs_msmq) as access:
+    credentials = read_variable(login) if chosen.is_local else login
+    with open_access(urls, credentials, chosen.on, check_msmq=request.needs_msmq) as access:
         return _check_and_export(request, Path(to_dir), access, chosen, watch, resume=resume)
 
 
@@ -221,7 +221,7 @@ class ExportRequest:
         """
         from mqdssm.pipeline.export.journal import ExportItem
         from mqdssm.pipeline.export.server_position import Marks
-        from mqdssm.pipeline.frames.partitions import slices
+        from mqdssm.pipeline.frames.partitions import divide_objects
 
         session = directory.session
         usual = "ad" if session.profile.translates_security else "openldap"
@@ -237,7 +237,7 @@ class ExportRequest:
             started=datetime.now(UTC),
             marks=Marks.read(session),
             items={
-                name: tuple(map(ExportItem.of, slices(directory, FRAME_TYPES[name], self.partitions)))
+                name: tuple(map(ExportItem.of, divide_objects(directory, FRAME_TYPES[name], self.partitions)))
                 for name in types
             },
             file_rows=self.file_rows,
@@ -320,8 +320,8 @@ def _export(
         naming_context=plan.naming_context,
         format=plan.format,
         dialect=plan.dialect,
-        started=utc_seconds(plan.started),
-        ended=utc_seconds(datetime.now(UTC)),
+        started=to_utc_seconds(plan.started),
+        ended=to_utc_seconds(datetime.now(UTC)),
         resumed=plan.resumed,
         consistent=settled.consistent and not parents.changed,
         changed=(*settled.changed, *parents.changed),
@@ -329,7 +329,7 @@ def _export(
         parents=parents.files,
         load_order=load_order(files, parents) if plan.format == "ldif" else (),
         engine=engine.kind.value,
-        versions=versions(),
+        versions=list_versions(),
     )
     manifest.write(folder.path, readable=plan.readable)
     folder.finish()
@@ -379,17 +379,17 @@ def _watch_progress(
             watch(Progress(rows, total[0] if total else None))
 
     threading.Thread(target=count, daemon=True).start()
-    with in_background(tell):
+    with run_in_background(tell):
         yield
 
 
 def _describe_type(folder: ExportFolder, plan: ExportPlan, name: str) -> ExportedType:
-    from mqdssm.pipeline.export.objects import columns
-    from mqdssm.pipeline.texts import names_and_types
+    from mqdssm.pipeline.export.objects import make_schema
+    from mqdssm.pipeline.texts import list_column_types
 
     files = [item.file for journal in folder.journals(plan, name) for item in journal.read()]
     return ExportedType(
         rows=sum(file.rows for file in files),
         files=tuple(sorted(files, key=lambda file: file.path)),
-        columns={} if plan.format == "ldif" else names_and_types(columns(name)),
+        columns={} if plan.format == "ldif" else list_column_types(make_schema(name)),
     )

@@ -16,13 +16,13 @@ from mqdssm.pipeline.export.file_writer import (
     PARQUET,
     ExportFiles,
     PartOptions,
-    all_rows,
     head_of,
     read_exported_keys,
+    read_rows,
     without,
 )
 from mqdssm.pipeline.export.journal import ExportFolder, ExportPlan, ItemFinished, ItemJournal, tell_progress
-from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.export.objects import make_schema
 from mqdssm.pipeline.failures import MqdssmSparkError, pack, unpack
 from mqdssm.pipeline.frames.partitions import refuse_other
 from mqdssm.pipeline.runner import Stopped, StopRequest
@@ -175,7 +175,7 @@ def export_item(
             return
         with connection.directory() as directory:
             _refuse_other(task, directory)
-            options = part_options(folder, task.plan, type_name, item)
+            options = make_part_options(folder, task.plan, type_name, item)
             _export(task, directory, journal, options, finished, stop=stop)
             _refuse_other(task, directory)  # a reconnection may have reached another server
         journal.finish()
@@ -195,7 +195,7 @@ def _refuse_other(task: ExportTask, directory: "Directory") -> None:
         )
 
 
-def part_options(folder: ExportFolder, plan: ExportPlan, type_name: str, item: int) -> PartOptions:
+def make_part_options(folder: ExportFolder, plan: ExportPlan, type_name: str, item: int) -> PartOptions:
     """Return the options for the files of a work item."""
     is_parquet = plan.format == PARQUET
     return PartOptions(
@@ -206,7 +206,7 @@ def part_options(folder: ExportFolder, plan: ExportPlan, type_name: str, item: i
         item=item,
         file_rows=plan.file_rows,
         head=b"" if is_parquet else head_of(plan.format, type_name),
-        schema=columns(type_name) if is_parquet else None,
+        schema=make_schema(type_name) if is_parquet else None,
         readable=plan.readable,
     )
 
@@ -228,7 +228,7 @@ def _export(
     progress = _Progress(options.folder, f"{options.type_name}-{options.item:03d}", count)
     where = plan.items[options.type_name][options.item].where
     try:
-        for batch in all_rows(directory, options.type_name, plan.format, plan.dialect, where):
+        for batch in read_rows(directory, options.type_name, plan.format, plan.dialect, where):
             stop.check()
             rows = without(batch, exported) if exported else batch
             if len(rows):

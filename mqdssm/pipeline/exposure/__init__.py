@@ -5,6 +5,6 @@ Read-only. The sources are those of an inventory; a directory is asked for attri
 
 from mqdssm.pipeline.exposure.assessment import Exposure
 from mqdssm.pipeline.exposure.page import write_exposure_page
-from mqdssm.pipeline.exposure.writers import json_lines, write_csv
+from mqdssm.pipeline.exposure.writers import format_json_lines, write_csv
 
-__all__ = ["Exposure", "json_lines", "write_csv", "write_exposure_page"]
+__all__ = ["Exposure", "format_json_lines", "write_csv", "write_exposure_page"]

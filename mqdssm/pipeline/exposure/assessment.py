@@ -13,9 +13,15 @@ from mqdssm.model.fieldtypes import spec_name
 from mqdssm.pipeline.exposure import rules
 from mqdssm.pipeline.exposure.computers import ComputerFacts
 from mqdssm.pipeline.exposure.rules import OF_VERDICTS, SCORE_MAX, SCORE_RULES, SOON_DAYS, ScoreRule
-from mqdssm.pipeline.exposure.windows_lifecycle import WindowsRelease, find_release, last_day
+from mqdssm.pipeline.exposure.windows_lifecycle import WindowsRelease, find_last_day, find_release
 from mqdssm.pipeline.inventory import Inventory
-from mqdssm.pipeline.validate.rules.examiners import UNKNOWN_PEOPLE, Case, descriptor, granted, kind_of
+from mqdssm.pipeline.validate.rules.examiners import (
+    UNKNOWN_PEOPLE,
+    Case,
+    examine_descriptor,
+    find_granted_rights,
+    kind_of,
+)
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
 
@@ -62,7 +68,7 @@ class Judgement:
 
 
 @lru_cache(maxsize=DESCRIPTORS_KEPT)
-def judged(name: str, image: bytes | None) -> Judgement:
+def judge_descriptor(name: str, image: bytes | None) -> Judgement:
     """Judge a descriptor by the rules of the validation.
 
     Args:
@@ -74,7 +80,7 @@ def judged(name: str, image: bytes | None) -> Judgement:
         return Judgement((of_verdicts["security-parses"],), ("there is no security descriptor",))
     verdicts = [
         (of_verdicts[rule], words)
-        for rule, words in descriptor(Case(name, (image,), datetime.now(UTC)))
+        for rule, words in examine_descriptor(Case(name, (image,), datetime.now(UTC)))
         if rule in of_verdicts
     ]
     broken_rules = dict.fromkeys(rule for rule, _ in verdicts)
@@ -91,12 +97,12 @@ def _list_senders(image: bytes) -> tuple[str, ...]:
         return tuple(UNKNOWN_PEOPLE.values())[:1]
     kind, aces = kind_of("queue"), parsed.dacl.aces
     send = int(QueueAccess.WRITE_MESSAGE)
-    return tuple(who for sid, who in UNKNOWN_PEOPLE.items() if granted(sid, aces, kind) & send)
+    return tuple(who for sid, who in UNKNOWN_PEOPLE.items() if find_granted_rights(sid, aces, kind) & send)
 
 
-def queue_rules(row: Record) -> tuple[ScoreRule, ...]:
+def find_queue_rules(row: Record) -> tuple[ScoreRule, ...]:
     """Return the rules that a queue breaks."""
-    judgement = judged("queue", row.get("Security"))
+    judgement = judge_descriptor("queue", row.get("Security"))
     broken_rules = list(judgement.rules)
     if judgement.senders and row.get("Authentication") is False:
         broken_rules.append(rules.UNAUTHENTICATED)
@@ -117,7 +123,7 @@ class _Tally:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, row: Record) -> None:
-        broken_rules = queue_rules(row)
+        broken_rules = find_queue_rules(row)
         self.queues += 1
         self.open += any(rule in {rules.QUEUE_OPEN, rules.QUEUE_RECEIVES} for rule in broken_rules)
         for rule in broken_rules:
@@ -153,7 +159,7 @@ class Exposure:
         names_of_services = inventory.read_service_names()
         self._machines = sorted(
             (
-                self._assess_machine(
+                self._judge_machine(
                     row,
                     tallies.get(place if place is not None else _lower_name(row)),
                     dns_name,
@@ -174,10 +180,10 @@ class Exposure:
     def queues(self) -> Iterator[Record]:
         """Yield the queues with findings, in the order of the source."""
         for row, _ in self.inventory.read_placed_rows("queue", QUEUE_COLUMNS):
-            broken_rules = queue_rules(row)
+            broken_rules = find_queue_rules(row)
             if not broken_rules:
                 continue
-            judgement = judged("queue", row.get("Security"))
+            judgement = judge_descriptor("queue", row.get("Security"))
             record = {name: row.get(name) for name in QUEUE_RECORD}
             yield record | {
                 "Rules": [rule.id for rule in broken_rules],
@@ -190,7 +196,7 @@ class Exposure:
         """Highest score; 0 without machines."""
         return self._machines[0]["Score"] if self._machines else 0
 
-    def _assess_machine(
+    def _judge_machine(
         self,
         row: Record,
         tally: _Tally | None,
@@ -235,7 +241,7 @@ class Exposure:
     def _judge_support(self, release: WindowsRelease | None, system: str) -> tuple[str, Any]:
         if release is None:
             return NOT_KNOWN, None
-        ends = last_day(release, system)
+        ends = find_last_day(release, system)
         today = self.inventory.taken.date()
         if ends < today:
             return ENDED, ends
@@ -258,7 +264,7 @@ class Exposure:
             rules.SERVER_ROLE: any(row.get(role) for role in _ROLES),
             **{rule: rule.id in broken for rule in (rules.CLONED, rules.DOUBLE, rules.ORPHAN)},
         }
-        judgement = judged("queue-manager", row.get("Security"))
+        judgement = judge_descriptor("queue-manager", row.get("Security"))
         conditions |= dict.fromkeys(judgement.rules, True)
         for rule in SCORE_RULES:
             if conditions.get(rule):

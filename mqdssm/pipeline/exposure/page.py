@@ -9,9 +9,9 @@ from mqdssm.pipeline.exposure.assessment import ENDED, Exposure, Record
 from mqdssm.pipeline.exposure.computers import LOGON_DAYS
 from mqdssm.pipeline.exposure.rules import QUEUE_OPEN, QUEUE_RECEIVES, SCORE_MAX, SCORE_RULES
 from mqdssm.pipeline.exposure.windows_lifecycle import SOURCE, TABLE_DATE
-from mqdssm.pipeline.exposure.writers import finding_words
-from mqdssm.pipeline.report.charts import chart
-from mqdssm.pipeline.report.page import check_page, shown, write_page
+from mqdssm.pipeline.exposure.writers import describe_finding
+from mqdssm.pipeline.report.charts import make_chart
+from mqdssm.pipeline.report.page import check_page, format_value, write_page
 
 MACHINES_MAX: Final = 500
 QUEUES_MAX: Final = 300
@@ -36,11 +36,11 @@ def write_exposure_page(path: Path, exposure: Exposure) -> None:
     write_page(
         path,
         "exposure.html",
-        title=f"Exposure of {shown(exposure.inventory.source)}",
+        title=f"Exposure of {format_value(exposure.inventory.source)}",
         exposure=exposure,
         inventory=exposure.inventory,
         tiles=_make_tiles(exposure, machines),
-        by_rule=chart(
+        by_rule=make_chart(
             "by-rule",
             "Machines by rule",
             (
@@ -50,7 +50,7 @@ def write_exposure_page(path: Path, exposure: Exposure) -> None:
             ),
             _ONE,
         ),
-        by_support=chart(
+        by_support=make_chart(
             "by-support",
             "Machines by support of Windows",
             (
@@ -68,7 +68,7 @@ def write_exposure_page(path: Path, exposure: Exposure) -> None:
         logon_days=LOGON_DAYS,
         table_date=TABLE_DATE,
         lifecycle=SOURCE,
-        words=finding_words,
+        words=describe_finding,
     )
 
 

@@ -132,7 +132,7 @@ def find_release(system: str, version: str, *, is_server: bool | None = None) ->
         releases = [release for release in releases if len(release.name) == longest]
     channels = [release for release in releases if release.channel and release.channel.casefold() in name]
     plain = channels or [release for release in releases if not release.channel]
-    ends = {last_day(release, system) for release in plain}
+    ends = {find_last_day(release, system) for release in plain}
     return plain[0] if len(ends) == 1 and len({release.name for release in plain}) == 1 else None
 
 
@@ -140,7 +140,7 @@ def _has_version(release: WindowsRelease, version: str, build: str | None) -> bo
     return release.version == version and (not release.build or build in {None, str(release.build)})
 
 
-def last_day(release: WindowsRelease, system: str) -> date:
+def find_last_day(release: WindowsRelease, system: str) -> date:
     """Return the last day of support of an edition.
 
     Args:

@@ -16,12 +16,12 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
-def rule_records() -> Iterator[Record]:
+def list_rule_records() -> Iterator[Record]:
     """Yield the rules of the score."""
     return map(asdict, SCORE_RULES)
 
 
-def json_lines(exposure: Exposure) -> Iterator[str]:
+def format_json_lines(exposure: Exposure) -> Iterator[str]:
     """Yield all records as lines of JSON; ``record`` is the kind of each."""
     inventory = exposure.inventory
     yield format_json_line(
@@ -56,15 +56,15 @@ def write_csv(exposure: Exposure, folder: Path) -> list[Path]:
 
 
 def _list_tables(exposure: Exposure) -> dict[str, Callable[[], Iterable[Record]]]:
-    return {"machine": exposure.machines, "queue": exposure.queues, "rule": rule_records}
+    return {"machine": exposure.machines, "queue": exposure.queues, "rule": list_rule_records}
 
 
 def _flatten_record(record: Record) -> Record:
     """Return a record of a machine with its findings as texts."""
-    return record | {"Findings": [finding_words(finding) for finding in record["Findings"]]}
+    return record | {"Findings": [describe_finding(finding) for finding in record["Findings"]]}
 
 
-def finding_words(finding: Record) -> str:
+def describe_finding(finding: Record) -> str:
     """Return a finding in words: its points, its rule and the number of its queues."""
     queues = f" ({finding['objects']} queues)" if finding["examples"] else ""
     return f"{finding['points']} {finding['rule']}{queues}"

@@ -26,15 +26,15 @@ _TYPES: Final = {
 }
 
 
-def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+def make_arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the Arrow schema of some columns, for a Spark data source.
 
     The schema is exactly the one that Spark expects.
     """
-    return pa.schema([pa.field(column.name, arrow_type(column)) for column in columns])
+    return pa.schema([pa.field(column.name, find_arrow_type(column)) for column in columns])
 
 
-def arrow_type(column: Column) -> pa.DataType:
+def find_arrow_type(column: Column) -> pa.DataType:
     """Return the Arrow type of a column."""
     element_type = _TYPES[column.kind]
     value_type = pa.list_(pa.field("element", element_type)) if column.many else element_type

@@ -25,7 +25,7 @@ _ALIKE: Final = re.compile(
 )
 
 
-def checked_pattern(pattern: str) -> str | None:
+def check_pattern(pattern: str) -> str | None:
     r"""Return a regular expression for RE2, if it has the same meaning in Java.
 
     Returns None otherwise.
@@ -43,7 +43,7 @@ def checked_pattern(pattern: str) -> str | None:
     return pattern
 
 
-def decoded(datum: Any) -> Any:
+def decode_dictionary(datum: Any) -> Any:
     """Return the plain values of a column that may be dictionary-encoded."""
     return datum.dictionary_decode() if isinstance(datum, pa.DictionaryArray) else datum
 

@@ -29,7 +29,7 @@ from mqdssm.events.attributes import NO_ATTRIBUTES
 from mqdssm.events.facade import Directory
 from mqdssm.events.references import REMEMBERED_MAX
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, arrow_schema, arrow_type
+from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, find_arrow_type, make_arrow_schema
 from mqdssm.pipeline.frames.bulk_columns import (
     PATHS,
     ColumnMaker,
@@ -38,10 +38,10 @@ from mqdssm.pipeline.frames.bulk_columns import (
     EntryBatch,
     Remembered,
     Timed,
-    different_parents,
+    list_parents,
 )
-from mqdssm.pipeline.frames.bulk_pages import EntryColumns, EntryDecoder, gathered
-from mqdssm.pipeline.frames.bulk_values import lists, octets, texts
+from mqdssm.pipeline.frames.bulk_pages import EntryColumns, EntryDecoder, gather_pages
+from mqdssm.pipeline.frames.bulk_values import convert_lists, convert_texts, keep_octets
 from mqdssm.pipeline.frames.columns import (
     ATTRIBUTES,
     DN_COLUMN,
@@ -121,7 +121,7 @@ ALL_USER_ATTRIBUTES: Final = "*"
 _OBJECT_CLASS_KEY: Final = OBJECT_CLASS.name.lower()
 
 
-def raw_entries(
+def read_raw_entries(
     session: Session,
     columns: Sequence[Column],
     *,
@@ -152,12 +152,12 @@ def raw_entries(
             yield from session.find_raw(base.dn, where or TRUE, attribute_names)
 
 
-def entry_bytes(entry: ServerEntry) -> int:
+def measure_entry(entry: ServerEntry) -> int:
     """Return the number of octets of the values of an entry."""
     return sum(sum(map(len, values)) for values in entry[1].values())
 
 
-def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.RecordBatch:
+def make_raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.RecordBatch:
     """Convert raw entries into a record batch."""
     other_attributes, classes = [], []
     for _, attributes in entries:
@@ -166,20 +166,22 @@ def raw_batch(entries: Sequence[ServerEntry], columns: Sequence[Column]) -> pa.R
         other_attributes.append({name: values for name, values in attributes.items() if name != key})
     arrays = {
         DN_COLUMN: lambda: pa.array([dn for dn, _ in entries], pa.string()),
-        OBJECT_CLASS: lambda: lists(classes, texts, empty=True),
+        OBJECT_CLASS: lambda: convert_lists(classes, convert_texts, empty=True),
         ATTRIBUTES: lambda: _make_maps(other_attributes),
     }
-    return pa.RecordBatch.from_arrays([arrays[column]() for column in columns], schema=arrow_schema(columns))
+    return pa.RecordBatch.from_arrays(
+        [arrays[column]() for column in columns], schema=make_arrow_schema(columns)
+    )
 
 
 def _make_maps(entries: Sequence[dict[str, list[bytes]]]) -> pa.Array:
     """Make maps from descriptions to values, in the entry's order."""
     names = [name for entry in entries for name in entry]
-    values = lists([value for entry in entries for value in entry.values()], octets, empty=True)
+    values = convert_lists([value for entry in entries for value in entry.values()], keep_octets, empty=True)
     offsets = np.zeros(len(entries) + 1, np.int32)
     np.cumsum([len(entry) for entry in entries], out=offsets[1:])
     return pa.MapArray.from_arrays(
-        pa.array(offsets), pa.array(names, pa.string()), values, type=arrow_type(ATTRIBUTES)
+        pa.array(offsets), pa.array(names, pa.string()), values, type=find_arrow_type(ATTRIBUTES)
     )
 
 
@@ -223,9 +225,9 @@ def read_batches(
     _refuse_catalogs(session)
     if frame.ldap_class is None:
         bases = bases_of(session, frame, base)
-        entries = raw_entries(session, selected, where=where, bases=bases, attributes=attributes)
-        for some in sized(entries, entry_bytes, rows_max=rows_max, bytes_max=bytes_max):
-            yield raw_batch(some, selected)
+        entries = read_raw_entries(session, selected, where=where, bases=bases, attributes=attributes)
+        for some in divide_by_size(entries, measure_entry, rows_max=rows_max, bytes_max=bytes_max):
+            yield make_raw_batch(some, selected)
         return
     makers = BatchMaker(session, frame, selected)
     (start,) = bases_of(session, frame, base)
@@ -234,7 +236,7 @@ def read_batches(
         yield from makers.batches(_search_entries(session, start, of_type, makers.needs), rows_max, bytes_max)
         return
     all_rows = _search_rows(session, start, of_type, makers.needs)
-    for rows in sized(all_rows, row_bytes, rows_max=rows_max, bytes_max=bytes_max):
+    for rows in divide_by_size(all_rows, measure_row, rows_max=rows_max, bytes_max=bytes_max):
         yield makers.batch(rows)
 
 
@@ -295,7 +297,7 @@ class BatchMaker:
             frame: the type of frame.
             columns: those wanted.
         """
-        self._schema = arrow_schema(columns)
+        self._schema = make_arrow_schema(columns)
         self._frame = frame
         self.needs = AttributePlan(_Table(frame), session)
         self._technical_rows = _list_technical_rows(session.profile)
@@ -326,7 +328,7 @@ class BatchMaker:
             rows_max: rows of a batch.
             bytes_max: octets after which a batch ends early.
         """
-        for entries in gathered(portions, rows_max, bytes_max):
+        for entries in gather_pages(portions, rows_max, bytes_max):
             columns = entries.columns[: len(self.needs.columns)]
             yield self._make_batch(EntryBatch(entries.names, columns, self.needs, self._references))
 
@@ -355,7 +357,7 @@ class BatchMaker:
             values = zip(*map(batch.values, range(len(self.needs.columns))), strict=True)
             self.needs.prefetch(list(zip(batch.dns, values, brought, strict=True)), self._references)
         else:
-            parents = different_parents(batch.names)
+            parents = list_parents(batch.names)
             if self._prefetched.issuperset(parents):
                 return  # entries dropped from the memory are looked up one by one
             self.needs.prefetch([(dn, (), None) for dn in parents.values()], self._references)
@@ -366,8 +368,10 @@ class BatchMaker:
     @staticmethod
     def _make_technical(column: Column, batch: EntryBatch) -> pa.Array:
         if column == UNREADABLE and batch.problems:
-            return pa.array([batch.problems.get(number) for number in range(len(batch))], arrow_type(column))
-        return pa.nulls(len(batch), arrow_type(column))
+            return pa.array(
+                [batch.problems.get(number) for number in range(len(batch))], find_arrow_type(column)
+            )
+        return pa.nulls(len(batch), find_arrow_type(column))
 
 
 def _list_technical_rows(profile: Profile) -> dict[Column, Row]:
@@ -429,7 +433,7 @@ def _warn(batch: EntryBatch) -> None:
 T = TypeVar("T")
 
 
-def row_bytes(row: tuple[Any, ...]) -> int:
+def measure_row(row: tuple[Any, ...]) -> int:
     """Return the number of octets of the values of an entry."""
     size = 0
     for value in row[1:-1]:
@@ -440,7 +444,7 @@ def row_bytes(row: tuple[Any, ...]) -> int:
     return size
 
 
-def sized(
+def divide_by_size(
     items: Iterable[T],
     bytes_of: Callable[[T], int],
     *,

@@ -25,7 +25,7 @@ from mqdssm.errors import DecodeError, MappingError
 from mqdssm.events.attribute_plan import UNSET, AttributePlan, EntrySource, ValueMaker, text_of
 from mqdssm.events.references import REMEMBERED_MAX, References
 from mqdssm.pipeline.frames import bulk_values
-from mqdssm.pipeline.frames.arrow import array_of, arrow_type
+from mqdssm.pipeline.frames.arrow import array_of, find_arrow_type
 from mqdssm.pipeline.frames.columns import CONVERT, Column
 from mqdssm.tables import compute, syntax
 from mqdssm.tables.references import REFERRED_CLASSES
@@ -39,15 +39,17 @@ REFUSALS: Final = (MappingError, DecodeError, ValueError, pa.ArrowException, Ove
 """Errors that mean that a value is invalid."""
 
 _CONVERT: Final[dict[syntax.Syntax[Any], bulk_values.Convert]] = {
-    syntax.UNICODE: bulk_values.texts,
-    syntax.TELETEX: bulk_values.texts,
-    syntax.DN_TEXT: bulk_values.texts,
-    syntax.OCTETS: bulk_values.octets,
-    syntax.DESCRIPTOR: bulk_values.octets,
-    syntax.GUID: bulk_values.guids,
-    syntax.TIME: bulk_values.times,
-    syntax.UINT32: bulk_values.integers(syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX),
-    syntax.INT32: bulk_values.integers(syntax.INT32_MIN, syntax.INT32_MAX),
+    syntax.UNICODE: bulk_values.convert_texts,
+    syntax.TELETEX: bulk_values.convert_texts,
+    syntax.DN_TEXT: bulk_values.convert_texts,
+    syntax.OCTETS: bulk_values.keep_octets,
+    syntax.DESCRIPTOR: bulk_values.keep_octets,
+    syntax.GUID: bulk_values.convert_guids,
+    syntax.TIME: bulk_values.convert_times,
+    syntax.UINT32: bulk_values.make_integer_conversion(
+        syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX
+    ),
+    syntax.INT32: bulk_values.make_integer_conversion(syntax.INT32_MIN, syntax.INT32_MAX),
 }
 
 
@@ -146,7 +148,7 @@ class ColumnMaker(ABC):
         """
         self.column = column
         self.row = row
-        self.type = arrow_type(column)
+        self.type = find_arrow_type(column)
         self.default = cell_of(column, row.default) if row.has_default else None
 
     @abstractmethod
@@ -206,7 +208,7 @@ def cell_of(column: Column, value: Any) -> Any:
     if value is None:
         return None
     if column.kind is syntax.Kind.TIME:
-        return array_of([value], column, arrow_type(column))[0].as_py()
+        return array_of([value], column, find_arrow_type(column))[0].as_py()
     convert = CONVERT.get(column.kind, _keep_value)
     return [convert(item) for item in value] if column.many else convert(value)
 
@@ -233,12 +235,16 @@ class Copied(ColumnMaker):
         item = self.type.value_type if row.multi else self.type
         convert = CONVERT.get(column.kind, _keep_value)
         load = row.syntax.load
-        self._convert = _CONVERT.get(row.syntax) or bulk_values.distinct(lambda raw: convert(load(raw)), item)
+        self._convert = _CONVERT.get(row.syntax) or bulk_values.make_distinct_conversion(
+            lambda raw: convert(load(raw)), item
+        )
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if self.row.multi:
-            return bulk_values.lists(batch.values(self._place), self._convert, empty=self.default is not None)
+            return bulk_values.convert_lists(
+                batch.values(self._place), self._convert, empty=self.default is not None
+            )
         if self._list_values:  # one of a set (decision M10)
             return self.one_by_one(batch)
         return bulk_values.with_gaps(batch.octets(self._place), self._convert, self.default)
@@ -294,7 +300,9 @@ class Timed(ComputedColumn):
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        return bulk_values.with_gaps(pc.coalesce(*map(batch.octets, self._places)), bulk_values.times, None)
+        return bulk_values.with_gaps(
+            pc.coalesce(*map(batch.octets, self._places)), bulk_values.convert_times, None
+        )
 
 
 class Remembered(ComputedColumn):
@@ -339,7 +347,7 @@ _QUEUE_DN: Final = (
 )
 
 
-def different_parents(names: pa.Array) -> dict[str, str]:
+def list_parents(names: pa.Array) -> dict[str, str]:
     """Return parent DN -> one DN below it; a DN that is not plain stands for itself."""
     above = pc.replace_substring_regex(names, rf"^[A-Za-z]+=[{_PLAIN}]*,", "").dictionary_encode()
     _, first = np.unique(above.indices, return_index=True)

@@ -97,7 +97,7 @@ class EntryColumns:
         return octets
 
 
-def gathered(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) -> Iterator[EntryColumns]:
+def gather_pages(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int) -> Iterator[EntryColumns]:
     """Combine pages into batches of bounded size.
 
     Args:

@@ -34,7 +34,7 @@ _INTEGER: Final = r"\A(?:-?[1-9][0-9]{0,9}|0)\z"
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
-def texts(values: pa.Array) -> pa.Array:
+def convert_texts(values: pa.Array) -> pa.Array:
     """Convert values into UTF-8 text, checked.
 
     Raises:
@@ -43,7 +43,7 @@ def texts(values: pa.Array) -> pa.Array:
     return values.cast(pa.string())
 
 
-def octets(values: pa.Array) -> pa.Array:
+def keep_octets(values: pa.Array) -> pa.Array:
     """Return the octets unchanged."""
     return values
 
@@ -60,7 +60,7 @@ def _view_letters(values: pa.Array, size: int) -> "Letters | None":
     return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]].reshape(len(values), size)
 
 
-def guids(values: pa.Array) -> pa.Array:
+def convert_guids(values: pa.Array) -> pa.Array:
     """Convert GUIDs into text: lower case with hyphens.
 
     Raises:
@@ -80,7 +80,7 @@ def guids(values: pa.Array) -> pa.Array:
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
-def times(values: pa.Array) -> pa.Array:
+def convert_times(values: pa.Array) -> pa.Array:
     """Convert GeneralizedTime in UTC, all in one form, into whole seconds.
 
     A fraction is cut off.
@@ -130,7 +130,7 @@ def _count_seconds(digits: Numbers) -> Numbers:
     return seconds
 
 
-def integers(low: int, high: int, mask: int = -1) -> Convert:
+def make_integer_conversion(low: int, high: int, mask: int = -1) -> Convert:
     """Return the conversion for integers, of which many may be different.
 
     Args:
@@ -152,7 +152,7 @@ def integers(low: int, high: int, mask: int = -1) -> Convert:
     return convert
 
 
-def distinct(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
+def make_distinct_conversion(load: Callable[[bytes], Any], arrow: pa.DataType) -> Convert:
     """Return a conversion of distinct values.
 
     The conversion calls a function of the mapping once for each different value.
@@ -183,7 +183,7 @@ def with_gaps(values: pa.Array, convert: Convert, default: Any) -> pa.Array:
     return spread if default is None else pc.fill_null(spread, pa.scalar(default, array.type))
 
 
-def lists(values: Sequence[Sequence[bytes] | None], convert: Convert, *, empty: bool) -> pa.Array:
+def convert_lists(values: Sequence[Sequence[bytes] | None], convert: Convert, *, empty: bool) -> pa.Array:
     """Convert lists of values.
 
     Args:

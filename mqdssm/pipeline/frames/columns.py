@@ -94,7 +94,7 @@ class FrameType:
     rows: Mapping[str, Row] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[[str], "FrameType"], tuple[str]]:
-        return frame_type, (self.name,)
+        return find_frame_type, (self.name,)
 
     def select(self, names: Sequence[str] | None = None) -> tuple[Column, ...]:
         """Return the columns with some names, in the order of the names; all for None.
@@ -117,7 +117,7 @@ class FrameType:
         return tuple(by_name[name] for name in names)
 
 
-def enum_name(value: Any) -> str:
+def name_enum(value: Any) -> str:
     """Return the specification's name of an enumeration value.
 
     An unknown number is returned as text.
@@ -126,7 +126,7 @@ def enum_name(value: Any) -> str:
 
 
 CONVERT: Final[Mapping[Kind, Callable[[Any], Any]]] = types.MappingProxyType(
-    {Kind.GUID: str, Kind.ENUMERATION: enum_name}
+    {Kind.GUID: str, Kind.ENUMERATION: name_enum}
 )
 """Functions that convert values into their column's form; kinds without one need no conversion."""
 
@@ -201,7 +201,7 @@ FRAME_TYPES: Final[Mapping[str, FrameType]] = types.MappingProxyType(
 """All types of frames; the last one, raw entries, is not limited to an LDAP class."""
 
 
-def frame_type(name: str) -> FrameType:
+def find_frame_type(name: str) -> FrameType:
     """Find a type of frame by its name, in any case.
 
     The name is that of the command line or that of the specification.

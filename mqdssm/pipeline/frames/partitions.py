@@ -95,7 +95,7 @@ def refuse_other(session: Session, name: bytes, *, why: str, hint: str) -> None:
         )
 
 
-def slices(
+def divide_objects(
     directory: Directory,
     frame: FrameType,
     count: int,

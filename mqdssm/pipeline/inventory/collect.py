@@ -464,11 +464,11 @@ def open_source(
     elif mqis is not None:
         with (
             chosen.runner("mqdssm inventory") as runner,
-            sources.mqis_source(runner, Path(mqis), chosen.on, mapping) as source,
+            sources.open_mqis_source(runner, Path(mqis), chosen.on, mapping) as source,
         ):
             yield source
     else:
-        with sources.directory_source(urls, access or {}, chosen) as source:
+        with sources.open_directory_source(urls, access or {}, chosen) as source:
             yield source
 
 

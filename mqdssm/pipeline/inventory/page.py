@@ -15,9 +15,9 @@ from mqdssm.pipeline.inventory.collect import PEOPLE_COUNTS, Inventory, Record
 from mqdssm.pipeline.inventory.machines.answers import ANSWERED
 from mqdssm.pipeline.inventory.machines.states import MachineStates
 from mqdssm.pipeline.inventory.problems import CLONES, ORPHANS, list_problem_rules
-from mqdssm.pipeline.report.charts import chart
-from mqdssm.pipeline.report.page import check_page, shown, write_page
-from mqdssm.pipeline.report.validation import anchor
+from mqdssm.pipeline.report.charts import make_chart
+from mqdssm.pipeline.report.page import check_page, format_value, write_page
+from mqdssm.pipeline.report.validation import make_anchor
 
 SITES_MAX: Final = 300
 MACHINES_MAX: Final = 300
@@ -47,19 +47,21 @@ def write_inventory_page(path: Path, inventory: Inventory) -> None:
     write_page(
         path,
         "inventory.html",
-        title=f"Inventory of {shown(inventory.source)}",
+        title=f"Inventory of {format_value(inventory.source)}",
         inventory=inventory,
         tiles=_make_tiles(inventory, counts, sites),
-        by_site=chart(
+        by_site=make_chart(
             "by-site",
             "Queues by site",
             ((str(site["Name"] or site["Identifier"]), "", {"plain": site["Queues"]}) for site in sites),
             _ONE,
         ),
-        by_system=chart("by-system", "Machines by operating system", _make_bars(inventory.systems), _ONE),
-        by_role=chart("by-role", "Machines by role", _make_bars(inventory.roles), _ONE),
+        by_system=make_chart(
+            "by-system", "Machines by operating system", _make_bars(inventory.systems), _ONE
+        ),
+        by_role=make_chart("by-role", "Machines by role", _make_bars(inventory.roles), _ONE),
         problems=[
-            (rules[name], anchor(name), counts[name], _select_samples(inventory, name))
+            (rules[name], make_anchor(name), counts[name], _select_samples(inventory, name))
             for name in ORPHANS + CLONES
             if counts[name]
         ],

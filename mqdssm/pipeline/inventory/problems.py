@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import Finding, MissingReference, Rule
-from mqdssm.pipeline.validate.run import Applied, checked, choose, draw, share_rules
+from mqdssm.pipeline.validate.run import Applied, apply_rules, choose, draw, share_rules
 from mqdssm.pipeline.validate.worker import ValidationPlan, run_here
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def problems_of(source: "ValidationSource", now: datetime, engine: JobEngine) ->
     else:
         with (
             engine.runner("mqdssm inventory", brief=False) as runner,
-            checked(runner, source, list_problem_rules(), now=now, on=engine.on) as validation,
+            apply_rules(runner, source, list_problem_rules(), now=now, on=engine.on) as validation,
         ):
             findings = list(validation.findings)
     order = ORPHANS + CLONES

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.validate.rules.examiners import granted, kind_of
+from mqdssm.pipeline.validate.rules.examiners import find_granted_rights, kind_of
 from mqdssm.tables.account_names import everywhere
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
@@ -91,7 +91,7 @@ def rights_of(name: str, image: bytes | None) -> DescriptorRights:
     masks = {**ASKED[name], FULL: kind.all}
     who: dict[str, list[str]] = {key: [] for key in nobody}
     for sid in dict.fromkeys(ace.sid for ace in descriptor.dacl.aces if ace.sid is not None):
-        mask = granted(sid, descriptor.dacl.aces, kind)
+        mask = find_granted_rights(sid, descriptor.dacl.aces, kind)
         for right, bits in masks.items():
             if mask & bits == bits:
                 who[right].append(sid.text)

@@ -22,7 +22,7 @@ from mqdssm.directory.loading.items import WINDOW, Effect, LoadOptions
 from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import lock_file
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.documents import Document, read_document, write_document
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.migrate.apply_journal import JOURNAL_NAME, LATER, ApplyJournal
@@ -189,7 +189,7 @@ def apply_plan(
     refuse(plan, chosen)
     runs_on = JobEngine.of(engine, on, workers)
     runs_on.check()
-    credentials = variable_read(login) if runs_on.is_local else login
+    credentials = read_variable(login) if runs_on.is_local else login
     work = folder / APPLY_NAME
     with convert_disk_errors(folder):
         work.mkdir(exist_ok=True)
@@ -197,7 +197,7 @@ def apply_plan(
             check_files(folder, plan.files)
             check_operations(plan, folder, chosen.allow_deletes)
             with (
-                access_to(urls, credentials, runs_on.on) as access,
+                open_access(urls, credentials, runs_on.on) as access,
                 access.connect(read_only=False) as directory,
             ):
                 session = directory.session
@@ -560,7 +560,7 @@ def migrate(
     """
     source = MigrationSource.of(request)  # invalid requests are refused before Java starts
     chosen = source.choose_engine(engine, on, workers)
-    with access_to(urls, login, on) as access, access.connect() as directory:
+    with open_access(urls, login, on) as access, access.connect() as directory:
         directory.session.check_msmq()
     where = chosen.arguments()
     with chosen.runner("mqdssm migrate", conf=list_spark_settings(source.mapping)):  # one session for both

@@ -15,7 +15,14 @@ from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.made_entry import MadeEntry
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.ldif import REFERENCES_SERIES, as_stored, modrdn, replacement, to_ad, to_openldap
+from mqdssm.pipeline.ldif import (
+    REFERENCES_SERIES,
+    as_stored,
+    make_modrdn,
+    make_replacement,
+    to_ad,
+    to_openldap,
+)
 from mqdssm.pipeline.migrate.places import ObjectPlace, ReferencedPlaces, find_referred_to
 from mqdssm.pipeline.migrate.plan_file import (
     EntryRole,
@@ -99,9 +106,9 @@ class _Writer:
             case PlanAction.MODIFY:
                 changes = [*operation.values.items(), *later.items()]
                 if changes:
-                    self._put(CHANGES_FILE, replacement(operation.dn, changes))
+                    self._put(CHANGES_FILE, make_replacement(operation.dn, changes))
             case PlanAction.MOVE:
-                self._put(CHANGES_FILE, modrdn(DN.parse(operation.dn), DN.parse(operation.dn_after)))
+                self._put(CHANGES_FILE, make_modrdn(DN.parse(operation.dn), DN.parse(operation.dn_after)))
             case _:
                 lines = [*fold("dn", operation.dn), "changetype: delete", "", ""]
                 self._put(DELETES_FILE, "\n".join(lines).encode("ascii"))

@@ -15,7 +15,7 @@ from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, read_ent
 from mqdssm.errors import ConfigError, require_packages
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import normalize
-from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
 from mqdssm.pipeline.migrate.plan_file import (
     CHILDREN,
@@ -98,7 +98,7 @@ def find_orphans(
     require_packages("pyarrow", "numpy", extra="pipeline")
     if min_age_days < 0:
         raise ConfigError(f"min_age_days {min_age_days} is less than nothing")
-    with access_to(urls, variable_read(login)) as access, access.connect() as directory:
+    with open_access(urls, read_variable(login)) as access, access.connect() as directory:
         session = directory.session
         if to is not None:
             session.refuse_if_replicated("plan")

@@ -16,7 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.plan_file import (
     CONFLICTS_NAME,
     EQUAL_NAME,
@@ -148,7 +148,7 @@ class OutcomeWriter:
         for number, file in sorted(self._files.items()):
             file.close()
             path = file.path.relative_to(self._folder).as_posix()
-            plan_file = PlanFile(path=path, rows=file.rows, sha256=sha256(file.path))
+            plan_file = PlanFile(path=path, rows=file.rows, sha256=hash_file(file.path))
             if number:
                 self.done.levels.append((number, plan_file))
             else:

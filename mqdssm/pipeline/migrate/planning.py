@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, Unpack, runtime_checkable
 
 from mqdssm.errors import ConfigError, convert_folder_errors
-from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.engines import EngineKind, JobEngine
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.deletes import Planned, plan_deletes
 from mqdssm.pipeline.migrate.outcome import WORK_NAME, PlanSummary, TaskResult, put_together, write_sids
 from mqdssm.pipeline.migrate.plan_file import (
@@ -217,8 +217,8 @@ def plan_migration(
     """
     source = MigrationSource.of(request)
     chosen = source.choose_engine(engine, on, workers)
-    credentials = variable_read(login) if chosen.is_local else login
-    with access_to(urls, credentials, chosen.on) as access, access.connect() as directory:
+    credentials = read_variable(login) if chosen.is_local else login
+    with open_access(urls, credentials, chosen.on) as access, access.connect() as directory:
         session = directory.session
         session.check_msmq()
         at = access.at(session.server_url or access.urls[0])
@@ -384,7 +384,7 @@ class Planning:
                 allow_deletes=request.allow_deletes,
                 create_computers=request.create_computers,
                 sid_map=sids.sha256 or None,
-                mapping=None if request.mapping is None else sha256(request.mapping),
+                mapping=None if request.mapping is None else hash_file(request.mapping),
             ),
             tables=summary.count_tables(self.folder),
             operations=summary.operations,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mqdssm.pipeline.export.journal import progress_of, tell_progress
-from mqdssm.pipeline.runner import in_background
+from mqdssm.pipeline.runner import run_in_background
 
 LOOK_S: Final = 0.5
 READ_BYTES: Final = 1024 * 1024
@@ -61,7 +61,7 @@ def report_count(watch: Watch | None, activity: str, total: int | None, count: C
             watch(Doing(activity, count(), total))
 
     watch(Doing(activity, count(), total))
-    with in_background(look):
+    with run_in_background(look):
         yield
     watch(Doing(activity, count(), total))
 

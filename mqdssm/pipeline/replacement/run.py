@@ -9,7 +9,7 @@ from uuid import UUID
 from mqdssm.errors import require_packages
 from mqdssm.model.dn import DN
 from mqdssm.model.safe_text import csv_cell
-from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import plan_folder
 from mqdssm.pipeline.replacement import references
@@ -98,7 +98,7 @@ def replace_server(
         DirectoryError: the directory cannot be asked.
     """
     require_packages("pyarrow", "numpy", extra="pipeline")
-    with access_to(urls, variable_read(login)) as access, access.connect() as directory:
+    with open_access(urls, read_variable(login)) as access, access.connect() as directory:
         session = directory.session
         session.refuse_if_replicated("replace-server")
         servers = check_servers(session, old, new, delete_empty=delete_empty)

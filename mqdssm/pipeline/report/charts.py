@@ -57,7 +57,7 @@ class Chart:
     left_out: int
 
 
-def chart(
+def make_chart(
     name: str,
     title: str,
     rows: Iterable[tuple[str, str, Mapping[str, int]]],

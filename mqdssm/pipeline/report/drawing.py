@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mqdssm.pipeline.report.layout import HEIGHT, Placement, placed
+from mqdssm.pipeline.report.layout import HEIGHT, Placement, place_nodes
 
 LABEL_MAX: Final = 22
 """Characters of a name in the picture; the whole name is in the table and in the tooltip."""
@@ -176,7 +176,7 @@ def draw(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> Drawing:
 @lru_cache(maxsize=4)
 def _place_graph(widths: tuple[float, ...], edges: tuple[tuple[int, int], ...]) -> Placement:
     """Lay out a graph, once for a page that refreshes itself."""
-    return placed(widths, edges)
+    return place_nodes(widths, edges)
 
 
 def _shorten_name(name: str) -> str:

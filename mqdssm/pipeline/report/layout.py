@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mqdssm.pipeline.validate.rules.graphs import components
+from mqdssm.pipeline.validate.rules.graphs import find_components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Placement:
     height: float
 
 
-def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placement:
+def place_nodes(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placement:
     """Lay out a graph.
 
     Args:
@@ -59,7 +59,7 @@ def placed(widths: Sequence[float], edges: Iterable[tuple[int, int]]) -> Placeme
         near[first_node].add(other)
         near[other].add(first_node)
     boxes = []
-    for part in components(dict(enumerate(near))):
+    for part in find_components(dict(enumerate(near))):
         room = np.array([widths[node] + GAP for node in part])
         points = _push_apart(_place_part(part, near), room)
         low = (points - np.stack([room / 2, np.full(len(part), HEIGHT / 2)], axis=1)).min(axis=0)

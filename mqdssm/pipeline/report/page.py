@@ -52,10 +52,10 @@ def write_page(path: Path, template: str, **values: Any) -> None:
     """
     check_page(path)
     # only the owner may read the file; the owner decides who else may
-    write_atomically(path, (rendered(template, **values),))
+    write_atomically(path, (render_report(template, **values),))
 
 
-def rendered(template: str, **values: Any) -> str:
+def render_report(template: str, **values: Any) -> str:
     """Return a report as text."""
     return render_page(template, **values).text
 
@@ -97,7 +97,7 @@ def render_page(
     return RenderedPage(text.encode("utf-8", "backslashreplace").decode("utf-8"), policy)
 
 
-def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
+def format_value(value: object, limit: int = CELL_CHARS_MAX) -> str:
     """Return a value as a page shows it.
 
     The text is shortened, and its invisible characters are escaped.
@@ -108,14 +108,14 @@ def shown(value: object, limit: int = CELL_CHARS_MAX) -> str:
     return visible(text)
 
 
-def dn(value: object) -> "Markup":
+def format_dn(value: object) -> "Markup":
     """Return a DN as a page shows it: lines may break after its commas."""
     from markupsafe import Markup, escape
 
-    return Markup(",<wbr>").join(escape(piece) for piece in shown(value).split(","))
+    return Markup(",<wbr>").join(escape(piece) for piece in format_value(value).split(","))
 
 
-def moment(value: datetime) -> str:
+def format_moment(value: datetime) -> str:
     """Return a time as a page shows it, in UTC."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -133,7 +133,12 @@ def _make_environment(package: str = REPORTS) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": shown, "dn": dn, "moment": moment, "number": "{:,}".format}
+    environment.filters |= {
+        "shown": format_value,
+        "dn": format_dn,
+        "moment": format_moment,
+        "number": "{:,}".format,
+    }
     return environment
 
 

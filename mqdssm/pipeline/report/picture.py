@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqdssm.pipeline.report.drawing import RADIUS_MAX, GraphEdge, GraphNode, Line, Node, draw
-from mqdssm.pipeline.report.topology import Counts, LinkEdge, SiteNode, Topology, worst
+from mqdssm.pipeline.report.topology import Counts, LinkEdge, SiteNode, Topology, find_worst
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES
 
 SITES_MAX: Final = 500
@@ -43,7 +43,7 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     """Draw a topology; None if it has no sites."""
     if not topology.sites:
         return None
-    chosen = chosen_sites(topology, sites_max)
+    chosen = choose_sites(topology, sites_max)
     index = {number: place for place, number in enumerate(chosen)}
     links = [link for link in topology.links if link.site1 in index and link.site2 in index]
     links.sort(key=lambda link: -_rank_counts(link.own))  # stable; of too many links the worst are drawn
@@ -64,7 +64,7 @@ def picture_of(topology: Topology, sites_max: int = SITES_MAX) -> Picture | None
     )
 
 
-def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
+def choose_sites(topology: Topology, sites_max: int) -> list[int]:
     """Choose the sites to draw.
 
     All sites are drawn, or if too many, the worst with findings and their neighbours.
@@ -88,7 +88,7 @@ def chosen_sites(topology: Topology, sites_max: int) -> list[int]:
 
 
 def _rank_counts(counts: Counts) -> int:
-    severity = worst(counts)
+    severity = find_worst(counts)
     return 0 if severity is None else SEVERITIES.index(severity) + 1
 
 
@@ -96,7 +96,7 @@ def _make_node(site: SiteNode) -> GraphNode:
     return GraphNode(
         name=site.name,
         title=_describe_site(site),
-        severity=worst(site.own) or "fine",
+        severity=find_worst(site.own) or "fine",
         radius=_choose_radius(site),
         is_square=site.foreign,
     )
@@ -108,8 +108,8 @@ def _make_edge(link: LinkEdge, ends: tuple[int, int], topology: Topology) -> Gra
     return GraphEdge(
         ends=ends,
         label=cost,
-        title=f"Link {between}, cost {cost}: {words(link.own)}",
-        severity=worst(link.own) or "fine",
+        title=f"Link {between}, cost {cost}: {describe_counts(link.own)}",
+        severity=find_worst(link.own) or "fine",
     )
 
 
@@ -123,11 +123,11 @@ def _choose_radius(site: SiteNode) -> float:
 
 def _describe_site(site: SiteNode) -> str:
     kind = "Foreign site" if site.foreign else "Site"
-    about = f"; its machines: {words(site.of_machines)}" if sum(site.of_machines.values()) else ""
-    return f"{kind} {site.name}: {site.machines} machines; {words(site.own)}{about}"
+    about = f"; its machines: {describe_counts(site.of_machines)}" if sum(site.of_machines.values()) else ""
+    return f"{kind} {site.name}: {site.machines} machines; {describe_counts(site.own)}{about}"
 
 
-def words(counts: Counts) -> str:
+def describe_counts(counts: Counts) -> str:
     """Return numbers of findings in words, the worst severity first."""
     names = {"error": ("error", "errors"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
     parts = [

@@ -56,12 +56,12 @@ def tally(batches: "Iterable[pa.RecordBatch]") -> FindingTally:
     return FindingTally(types, objects)
 
 
-def worst(counts: Counts) -> Severity | None:
+def find_worst(counts: Counts) -> Severity | None:
     """Return the worst severity with a finding; None if there are no findings."""
     return next((severity for severity in reversed(SEVERITIES) if counts.get(severity, 0)), None)
 
 
-def added(*several: Counts) -> Counts:
+def add_counts(*several: Counts) -> Counts:
     """Return the sums of several counts."""
     total: Counter[str] = Counter()
     for counts in several:
@@ -137,7 +137,7 @@ class Topology:
         sums: list[Counts] = [{} for _ in self.sites]
         for link in self.links:
             for end in (link.site1, link.site2):
-                sums[end] = added(sums[end], link.own)
+                sums[end] = add_counts(sums[end], link.own)
         return sums
 
 
@@ -215,7 +215,7 @@ def _count_machines(
         few = batch.filter(pc.is_in(batch.column("Identifier").cast(pa.string()), value_set=bad))
         for row in few.to_pylist():
             for site in dict.fromkeys(row["SiteIdentifierList"] or ()):
-                troubled[site] = added(troubled.get(site, {}), problem_counts[row["Identifier"]])
+                troubled[site] = add_counts(troubled.get(site, {}), problem_counts[row["Identifier"]])
     return counts, troubled
 
 

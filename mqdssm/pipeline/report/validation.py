@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqdssm.pipeline.report.charts import chart, development_of
-from mqdssm.pipeline.report.page import check_page, dn, shown, write_page
-from mqdssm.pipeline.report.picture import picture_of, words
-from mqdssm.pipeline.report.topology import Counts, FindingTally, Topology, added, tally, topology_of, worst
+from mqdssm.pipeline.report.charts import development_of, make_chart
+from mqdssm.pipeline.report.page import check_page, format_dn, format_value, write_page
+from mqdssm.pipeline.report.picture import describe_counts, picture_of
+from mqdssm.pipeline.report.topology import (
+    Counts,
+    FindingTally,
+    Topology,
+    add_counts,
+    find_worst,
+    tally,
+    topology_of,
+)
 from mqdssm.pipeline.validate.rules.rule import SEVERITIES, Finding, Severity
 
 if TYPE_CHECKING:
@@ -72,24 +80,24 @@ def write_report(
         key=lambda rule: (-SEVERITIES.index(rule.severity), -rule.count, rule.id),
     )
     sites, sites_left_out = _list_sites(topology)
-    limit = samples_shown(bad)
+    limit = choose_sample_count(bad)
     write_page(
         path,
         "validation.html",
-        title=f"Validation of {shown(summary.source)}",
+        title=f"Validation of {format_value(summary.source)}",
         summary=summary,
         result=_describe_result(summary),
         worst=next((severity for severity in WORST_FIRST if summary.count_of(severity)), "fine"),
         counts=[(kind, called, summary.count_of(kind)) for kind, called in KINDS],
         objects=sum(summary.objects.values()),
         types=_list_types(summary, finding_tally),
-        by_rule=chart(
+        by_rule=make_chart(
             "by-rule",
             "Findings by rule",
-            ((rule.id, f"#rule-{anchor(rule.id)}", {rule.severity: rule.count}) for rule in bad),
+            ((rule.id, f"#rule-{make_anchor(rule.id)}", {rule.severity: rule.count}) for rule in bad),
             KINDS,
         ),
-        by_type=chart(
+        by_type=make_chart(
             "by-type",
             "Findings by type of object",
             ((type_name, "", n) for type_name, n in finding_tally.types.items()),
@@ -100,13 +108,13 @@ def write_report(
         sites=sites,
         sites_left_out=sites_left_out,
         rules=[*bad, *sorted((rule for rule in summary.rules if not rule.count), key=lambda rule: rule.id)],
-        sections=[(rule, anchor(rule.id), rule.samples[:limit]) for rule in bad],
-        anchor=anchor,
+        sections=[(rule, make_anchor(rule.id), rule.samples[:limit]) for rule in bad],
+        anchor=make_anchor,
         printed=PRINTED,
     )
 
 
-def anchor(name: str) -> str:
+def make_anchor(name: str) -> str:
     """Return a rule's id as part of an anchor, escaped.
 
     Users' own rules may have any id.
@@ -119,7 +127,7 @@ def anchor(name: str) -> str:
     )
 
 
-def samples_shown(rules: "Sequence[RuleResult]") -> int:
+def choose_sample_count(rules: "Sequence[RuleResult]") -> int:
     """Return how many samples of each rule fit into the report."""
     for limit in SAMPLES_SHOWN:
         size = sum(_measure_finding(sample) for rule in rules for sample in rule.samples[:limit])
@@ -132,7 +140,7 @@ def _measure_finding(finding: Finding) -> int:
     from markupsafe import escape
 
     texts = (finding.type, finding.guid, finding.attribute, finding.message)
-    pieces = (dn(finding.dn), *(escape(shown(text)) for text in texts))
+    pieces = (format_dn(finding.dn), *(escape(format_value(text)) for text in texts))
     return MARKUP_BYTES + sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
 
 
@@ -141,7 +149,7 @@ def _describe_result(summary: "ValidationSummary") -> str:
         return "No findings."
     counts: Counts = {severity: summary.count_of(severity) for severity in SEVERITIES}
     broken = sum(1 for rule in summary.rules if rule.count)
-    return f"{words(counts)}: {broken} of {len(summary.rules)} rules are broken."
+    return f"{describe_counts(counts)}: {broken} of {len(summary.rules)} rules are broken."
 
 
 def _list_types(
@@ -158,12 +166,12 @@ def _list_sites(topology: Topology) -> tuple[list[SiteLine], int]:
     """
     lines = []
     for site, links in zip(topology.sites, topology.about_links(), strict=True):
-        everything = added(site.own, links, site.of_machines)
-        severity = worst(everything)
+        everything = add_counts(site.own, links, site.of_machines)
+        severity = find_worst(everything)
         if severity is not None:
             rank = (-SEVERITIES.index(severity), -sum(everything.values()))
             three = (
-                words(counts) if sum(counts.values()) else ""
+                describe_counts(counts) if sum(counts.values()) else ""
                 for counts in (site.own, links, site.of_machines)
             )
             line = SiteLine(site.name, site.guid, site.foreign, site.machines, severity, *three)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from mqdssm.errors import ConfigError, require_packages
-from mqdssm.pipeline.access import PipelineLogIn, access_to, variable_read
+from mqdssm.pipeline.access import PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.engines import EngineKind
 from mqdssm.pipeline.migrate.applying import ApplyOptions, apply_plan
 from mqdssm.pipeline.migrate.planning import plan_folder, remove_plan
@@ -85,7 +85,7 @@ def sync(
     """
     require_packages("pyarrow", "numpy", "yaml", extra="pipeline")
     declared = load_declaration(declaration) if isinstance(declaration, Path) else declaration
-    credentials = variable_read(login)
+    credentials = read_variable(login)
     compare = partial(
         _compare, declared, urls, prune=prune, allow_deletes=allow_deletes, watch=watch, login=credentials
     )
@@ -127,7 +127,7 @@ def _compare(
     login: PipelineLogIn,
 ) -> Compared:
     """Compare a declaration with a directory, and write the plan to a folder."""
-    with access_to(urls, login) as access, access.connect() as directory, plan_folder(to) as folder:
+    with open_access(urls, login) as access, access.connect() as directory, plan_folder(to) as folder:
         tell(watch, "comparing")
         planner = SyncPlanner(
             directory.session, declaration, folder, prune=prune, allow_deletes=allow_deletes

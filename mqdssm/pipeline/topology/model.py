@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mqdssm.errors import ConfigError
 from mqdssm.model.elements import GUID_NULL, QUOTA_UNLIMITED
 from mqdssm.pipeline.inventory.rights import names_of
-from mqdssm.pipeline.validate.rules.examiners import REFUSALS, granted, kind_of
+from mqdssm.pipeline.validate.rules.examiners import REFUSALS, find_granted_rights, kind_of
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE
@@ -235,7 +235,8 @@ def decode_rights(image: bytes | None) -> QueueRights:
     kind = kind_of("queue")
     aces = descriptor.dacl.aces
     masks = {
-        sid.text: granted(sid, aces, kind) for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
+        sid.text: find_granted_rights(sid, aces, kind)
+        for sid in dict.fromkeys(a.sid for a in aces if a.sid is not None)
     }
 
     def having(bits: int, without: int = 0) -> tuple[str, ...]:

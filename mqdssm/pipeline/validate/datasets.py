@@ -63,7 +63,7 @@ class Dataset:
 
     def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Read columns of all objects, as batches."""
-        for piece in merged(self.pieces, rows_max):  # opening a file costs more than a small row group
+        for piece in merge_pieces(self.pieces, rows_max):  # opening a file costs more than a small row group
             yield from read(piece, columns, rows_max)
 
     def table(self, columns: Sequence[str]) -> pa.Table:
@@ -73,7 +73,7 @@ class Dataset:
         return pa.concat_tables(parts).combine_chunks()
 
 
-def dataset(name: str, paths: Sequence[Path]) -> Dataset:
+def read_dataset(name: str, paths: Sequence[Path]) -> Dataset:
     """Read the footers of files.
 
     Raises:
@@ -89,7 +89,7 @@ def dataset(name: str, paths: Sequence[Path]) -> Dataset:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
         except pa.ArrowException as error:
             raise ConfigError(f"{path} is no whole Parquet file ({error}); export again") from error
-        file_columns = {field.name: plain_type(field.type) for field in schema}
+        file_columns = {field.name: to_plain_type(field.type) for field in schema}
         if columns and file_columns != columns:
             raise ConfigError(f"{path} has other columns than {paths[0]}: they are not of one export")
         columns = file_columns
@@ -102,13 +102,13 @@ def dataset(name: str, paths: Sequence[Path]) -> Dataset:
 
 def without_objects(name: str, schema: pa.Schema) -> Dataset:
     """Return the dataset that files with a schema would give, without objects."""
-    return Dataset(name, (), tuple((field.name, plain_type(field.type)) for field in schema))
+    return Dataset(name, (), tuple((field.name, to_plain_type(field.type)) for field in schema))
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
+def to_plain_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that rules use for a type that is only stored differently."""
     if pa.types.is_dictionary(kind):
-        return plain_type(kind.value_type)
+        return to_plain_type(kind.value_type)
     if pa.types.is_large_string(kind):
         return pa.string()
     if pa.types.is_large_binary(kind):
@@ -118,11 +118,11 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC")
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(pa.field("element", plain_type(kind.value_type)))
+        return pa.list_(pa.field("element", to_plain_type(kind.value_type)))
     return kind
 
 
-def merged(pieces: Sequence[Piece], rows_max: int) -> list[Piece]:
+def merge_pieces(pieces: Sequence[Piece], rows_max: int) -> list[Piece]:
     """Combine small neighbouring row groups of one file."""
     merged_pieces: list[Piece] = []
     for piece in pieces:
@@ -155,7 +155,7 @@ def read(
 
 
 @lru_cache(maxsize=16)
-def kept_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
+def keep_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
     """Return columns of a small type, read once in a process."""
     return target.table(columns)
 

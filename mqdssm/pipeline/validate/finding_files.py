@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqdssm.pipeline.shared_folder import reporting_full_disk
+from mqdssm.pipeline.shared_folder import explain_full_disk
 from mqdssm.pipeline.validate.scan import SCHEMA
 
 ORDER: Final = ("rule", "type", "dn", "guid", "attribute", "message", "section")
@@ -67,7 +67,7 @@ def merge_parts(paths: Sequence[Path], folder: Path) -> Path:
 def _write_part(batches: Sequence[pa.RecordBatch], folder: Path) -> Path:
     path = folder / f"part-{uuid4().hex}.parquet"
     table = pa.Table.from_batches(batches, SCHEMA)
-    with reporting_full_disk(folder):
+    with explain_full_disk(folder):
         pq.write_table(table.take(_sort_rows(table)), path, compression="none", row_group_size=BATCH_ROWS)
     return path
 
@@ -83,7 +83,7 @@ def _sort_rows(table: pa.Table) -> pa.Array:
 
 def _merge_some(paths: Sequence[Path], folder: Path) -> Path:
     path = folder / f"merged-{uuid4().hex}.parquet"
-    with reporting_full_disk(folder), pq.ParquetWriter(path, SCHEMA, compression="none") as writer:
+    with explain_full_disk(folder), pq.ParquetWriter(path, SCHEMA, compression="none") as writer:
         for table in _merge_files(paths):
             writer.write_table(table, row_group_size=BATCH_ROWS)
     for part_path in paths:

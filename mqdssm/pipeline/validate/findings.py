@@ -169,7 +169,7 @@ def batch_of(findings: Sequence[Finding]) -> "pa.RecordBatch":
     )
 
 
-def results(
+def make_results(
     applied: Sequence[tuple[Rule, tuple[str, ...]]],
     reasons: Mapping[str, str],
     counts: Mapping[str, int],

@@ -20,14 +20,14 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.elements import QueueManager, RoutingLink
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
-from mqdssm.pipeline.frames.arrow import array_of, arrow_type
+from mqdssm.pipeline.frames.arrow import array_of, find_arrow_type
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, SERVICE_TYPE, UNREADABLE, Column
 from mqdssm.pipeline.migrate.rows import GATES, SERVICE, SITE_GATES, gates_of
 from mqdssm.pipeline.mqis.folder import ROW, SourceFile, SourceRow, SourceTable, read_rows
 from mqdssm.pipeline.mqis.mapping import SourceMapping
 from mqdssm.pipeline.runner import Calls, Job, Runner, StopRequest
-from mqdssm.pipeline.shared_folder import reporting_full_disk
-from mqdssm.pipeline.validate.datasets import Dataset, dataset, without_objects
+from mqdssm.pipeline.shared_folder import explain_full_disk
+from mqdssm.pipeline.validate.datasets import Dataset, read_dataset, without_objects
 from mqdssm.tables.compute import SERVICE_BITS
 from mqdssm.tables.mqis import MQIS_TABLES, MqisColumn, MqisTable
 from mqdssm.tables.mqis_cells import CellError, convert_cell, read_value
@@ -45,7 +45,7 @@ GatesOfSites = Mapping[UUID, tuple[UUID, ...]]
 Rewrite = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
-def mqis_sets(
+def write_mqis_sets(
     runner: Runner,
     tables: Sequence[SourceTable],
     mapping: SourceMapping,
@@ -74,7 +74,7 @@ def mqis_sets(
     size = sum(file.path.stat().st_size for file in files)
     paths = runner.run(Job(Calls(task), names, is_small=size < SMALL_BYTES))
     return {
-        table.type_name: dataset(
+        table.type_name: read_dataset(
             table.type_name, [path for path, file in zip(paths, files, strict=True) if file.table == name]
         )
         for name, table in MQIS_TABLES.items()
@@ -82,8 +82,8 @@ def mqis_sets(
     }
 
 
-def expected_sets(tables: Sequence[SourceTable]) -> dict[str, Dataset]:
-    """Return the result of `mqis_sets`, with its columns but without objects."""
+def make_expected_sets(tables: Sequence[SourceTable]) -> dict[str, Dataset]:
+    """Return the result of `write_mqis_sets`, with its columns but without objects."""
     by_name = _by_name(tables)
     gates: GatesOfSites | None = {} if _have_gates(by_name.get("Site")) else None
     makers = {
@@ -152,7 +152,7 @@ class SetTask:
         rows = stop.checking(read_rows(file, self.mapping))
         try:
             with (
-                reporting_full_disk(self.folder),
+                explain_full_disk(self.folder),
                 pq.ParquetWriter(draft, maker.schema, compression="none") as writer,
             ):
                 while some := list(islice(rows, BATCH_ROWS)):
@@ -185,7 +185,7 @@ class ObjectMaker:
         self._gates = gates if table.element is RoutingLink else None
         self._has_roles = table.element is QueueManager and SERVICE in self._cells
         self._columns = self._columns_of(table)
-        fields = [pa.field(column.name, arrow_type(column)) for column in self._columns]
+        fields = [pa.field(column.name, find_arrow_type(column)) for column in self._columns]
         self.schema: Final = pa.schema(fields)
 
     def _columns_of(self, table: MqisTable) -> tuple[Column, ...]:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from mqdssm.pipeline.engines import EngineKind, JobEngine
-from mqdssm.pipeline.manifest import versions
+from mqdssm.pipeline.manifest import list_versions
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.shared_folder import make_scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
 from mqdssm.pipeline.validate.finding_files import merge_parts, write_parts
-from mqdssm.pipeline.validate.findings import Findings, Skipped, ValidationSummary, batch_of, results
+from mqdssm.pipeline.validate.findings import Findings, Skipped, ValidationSummary, batch_of, make_results
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
 from mqdssm.pipeline.validate.rules.rule import (
@@ -31,7 +31,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Stated,
     Undecodable,
 )
-from mqdssm.pipeline.validate.worker import ValidationPlan, can, rule_job
+from mqdssm.pipeline.validate.worker import ValidationPlan, can, make_rule_job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +91,7 @@ class SqlRunner(Protocol):
         """
 
 
-def sql_runner(runner: Runner) -> SqlRunner | None:
+def as_sql_runner(runner: Runner) -> SqlRunner | None:
     """Return the runner if it evaluates SQL, else None."""
     return runner if isinstance(runner, SqlRunner) else None
 
@@ -135,9 +135,9 @@ def write_findings(
         folder: for the files; all workers see it.
     """
     rows = {name: tuple(rules) for name, rules in shares.rows.items()}
-    job = rule_job(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now), folder)
+    job = make_rule_job(ValidationPlan(source.sets, rows, tuple(shares.unique), source.dns, now), folder)
     parts = [path for paths in runner.run(job) for path in paths]
-    sql = sql_runner(runner)
+    sql = as_sql_runner(runner)
     if shares.sql and sql is not None:
         parts += write_parts(sql.find_by_rules(shares.sql, source, folder / "sql"), folder)
     return parts
@@ -238,18 +238,20 @@ def validation(
             source = sources.export_source(Path(export))
         elif mqis is not None:
             reader = stack.enter_context(chosen.runner(app))
-            source = stack.enter_context(sources.mqis_source(reader, Path(mqis), chosen.on, mapping, check))
+            source = stack.enter_context(
+                sources.open_mqis_source(reader, Path(mqis), chosen.on, mapping, check)
+            )
         else:
-            check(sources.expected_source())
-            source = stack.enter_context(sources.directory_source(urls, access or {}, chosen))
+            check(sources.make_expected_source())
+            source = stack.enter_context(sources.open_directory_source(urls, access or {}, chosen))
         if source.rows > LOCAL_OBJECTS_MAX:
             chosen = chosen.or_spark()
         runner = stack.enter_context(chosen.runner(app, brief=source.rows < BRIEF_ROWS_MAX))
-        yield stack.enter_context(checked(runner, source, rules, own=own, off=off, now=now, on=chosen.on))
+        yield stack.enter_context(apply_rules(runner, source, rules, own=own, off=off, now=now, on=chosen.on))
 
 
 @contextlib.contextmanager
-def checked(
+def apply_rules(
     runner: Runner,
     source: "ValidationSource",
     rules: Sequence[Rule] = RULES,
@@ -276,12 +278,12 @@ def checked(
         ConfigError: an own rule is wrong, or needs Spark.
     """
     started = datetime.now(UTC)
-    sql = sql_runner(runner)
+    sql = as_sql_runner(runner)
     _check_own(own, source, runner)
     applied, skipped, reasons = choose([*rules, *own], source.present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
-    with scratch(on, "mqdssm-findings-") as folder:
+    with make_scratch(on, "mqdssm-findings-") as folder:
         if sql is not None:
             sql.check_workers(on, _list_witnesses(source, folder) if on.is_cluster else ())
         shares = share_rules(
@@ -302,9 +304,9 @@ def checked(
             started=started,
             ended=datetime.now(UTC),
             objects={name: dataset.rows for name, dataset in source.sets.items()},
-            rules=results(applied, reasons, counts, samples),
+            rules=make_results(applied, reasons, counts, samples),
             skipped=(*skipped, *(Skipped(rule, SWITCHED_OFF) for rule in off)),
-            versions=versions(),
+            versions=list_versions(),
             engine=(EngineKind.LOCAL if sql is None else EngineKind.SPARK).value,
         )
         yield Validation(summary, findings, source.sets)
@@ -315,7 +317,7 @@ def _check_own(own: Sequence[Rule], source: "ValidationSource", runner: Runner) 
     if own:
         from mqdssm.pipeline.validate.rules.own_rules import check_own_rules
 
-        check_own_rules(own, source, sql_runner(runner))
+        check_own_rules(own, source, as_sql_runner(runner))
 
 
 def _list_witnesses(source: "ValidationSource", folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ _FIRST_RDN: Final = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(
+def format_sarif(
     summary: ValidationSummary, findings: Iterable[Finding], judge: FindingAssessor | None = None
 ) -> Iterator[str]:
     """Yield the document in pieces, since there may be many findings.

@@ -34,7 +34,7 @@ from mqdssm.pipeline.frames.arrow_functions import (
     spread,
 )
 from mqdssm.pipeline.runner import StopRequest
-from mqdssm.pipeline.validate.datasets import Dataset, kept_table, values_of
+from mqdssm.pipeline.validate.datasets import Dataset, keep_table, values_of
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS, Case, Verdict
 from mqdssm.pipeline.validate.rules.rule import (
     UNREADABLE,
@@ -46,7 +46,7 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.translate import Columns, condition, message, translate
+from mqdssm.pipeline.validate.translate import Columns, translate, translate_condition, translate_message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -135,13 +135,13 @@ def columns_of(rules: Sequence[Rule], target: Dataset) -> tuple[str, ...]:
 # -- findings
 
 
-def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: str = "") -> Findings:
+def make_findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: str = "") -> Findings:
     """Make findings about all objects of a batch.
 
     Objects whose attribute could not be decoded are left out.
     """
     if not attribute and UNREADABLE in batch.columns:
-        lost = unreadable(batch.columns[UNREADABLE], rule.attribute)
+        lost = find_unreadable(batch.columns[UNREADABLE], rule.attribute)
         if lost is not None:
             batch, messages = batch.keep_rows(pc.invert(lost)), messages.filter(pc.invert(lost))
     if not batch.rows:
@@ -160,7 +160,7 @@ def findings(rule: Rule, batch: ObjectBatch, messages: pa.Array, *, attribute: s
     yield pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def unreadable(column: Any, attribute: str) -> pa.Array | None:
+def find_unreadable(column: Any, attribute: str) -> pa.Array | None:
     """Return a mask of the objects whose attribute could not be decoded.
 
     Returns None if all values could.
@@ -174,7 +174,10 @@ def unreadable(column: Any, attribute: str) -> pa.Array | None:
 
 
 def _make_row_test(rule: Wrong, target: Dataset) -> Test:
-    bad, words = condition(rule.condition, target.types), message(rule.message, target.types)
+    bad, words = (
+        translate_condition(rule.condition, target.types),
+        translate_message(rule.message, target.types),
+    )
 
     def test(batch: ObjectBatch) -> Findings:
         try:
@@ -185,7 +188,7 @@ def _make_row_test(rule: Wrong, target: Dataset) -> Test:
             messages = words(some.columns, some.rows)
         except pa.ArrowInvalid as error:  # from an own rule that adds or multiplies
             raise ConfigError(f"rule {rule.id} cannot judge some {target.type}: {error}") from error
-        yield from findings(rule, some, messages)
+        yield from make_findings(rule, some, messages)
 
     return test
 
@@ -194,12 +197,12 @@ def _make_row_test(rule: Wrong, target: Dataset) -> Test:
 
 
 def _make_reference_test(rule: MissingReference, source: Dataset, target: Dataset) -> Test:
-    value, where = translate(rule.value, source.types), condition(rule.where, source.types)
+    value, where = translate(rule.value, source.types), translate_condition(rule.where, source.types)
     extra = {"value": pa.string()}
     if isinstance(rule, Unequal):
         extra |= {f"other.{name}": target.types[name] for name in rule.other_columns()}
-    words = message(rule.message, source.types | extra)
-    compare = condition(rule.condition, source.types | extra) if isinstance(rule, Unequal) else None
+    words = translate_message(rule.message, source.types | extra)
+    compare = translate_condition(rule.condition, source.types | extra) if isinstance(rule, Unequal) else None
 
     def test(batch: ObjectBatch) -> Findings:
         other_columns: dict[str, pa.Array] = {}
@@ -221,7 +224,7 @@ def _make_reference_test(rule: MissingReference, source: Dataset, target: Datase
             some, parents, messages = some.keep_rows(mask), parents.filter(mask), messages.filter(mask)
             once = first_of_pairs(parents, messages)  # two targets of one object may give equal messages
             some, messages = some.take_rows(once), messages.take(once)
-        yield from findings(rule, some, messages)
+        yield from make_findings(rule, some, messages)
 
     return test
 
@@ -262,7 +265,7 @@ def _remember_keys(target: Dataset, key: str) -> frozenset[str]:
 def keys_of(target: Dataset, key: str) -> pa.Array:
     """Return the keys of possible targets; computed once in a process."""
     expression = translate(key, target.types)
-    table = kept_table(target, tuple(sorted(expression.columns)))
+    table = keep_table(target, tuple(sorted(expression.columns)))
     columns = {name: _join_chunks(table[name]) for name in table.column_names}
     return pc.drop_null(pc.unique(expression.evaluate(columns)))
 
@@ -280,7 +283,7 @@ def _join_targets(
     """Return each reference with each of its targets."""
     expression = translate(rule.key, target.types)
     names = tuple(sorted(expression.columns | rule.other_columns()))
-    table = kept_table(target, names)
+    table = keep_table(target, names)
     columns = {name: _join_chunks(table[name]).cast(target.types[name]) for name in names}
     here, other_rows = matches(values, expression.evaluate(columns))
     other_columns = {f"other.{name}": columns[name].take(other_rows) for name in rule.other_columns()}
@@ -301,7 +304,7 @@ def _make_judge_tests(rules: Sequence[Rule], target: Dataset, now: datetime) -> 
 
 def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
     first = members[0]
-    where = condition(first.where, target.types)
+    where = translate_condition(first.where, target.types)
     by_id = {rule.id: rule for rule in members}
     simple = len(first.looks_at) == 1
 
@@ -325,7 +328,7 @@ def _judge(members: Sequence[Judged], target: Dataset, now: datetime) -> Test:
                 rule = by_id.get(rule_id)
                 if rule is not None:
                     some = batch.take_rows(parents.filter(pc.equal(places, number)))
-                    yield from findings(rule, some, pa.repeat(words, some.rows))
+                    yield from make_findings(rule, some, pa.repeat(words, some.rows))
 
     return test
 
@@ -386,7 +389,7 @@ def _make_undecodable_test(rules: Sequence[Rule], name: str) -> Test:
             if rule is not None:
                 some = batch.take_rows(parents.take(pa.array(numbers)))
                 words = pa.repeat(f"{attribute} cannot be decoded: {reason}", some.rows)
-                yield from findings(rule, some, words, attribute=attribute)
+                yield from make_findings(rule, some, words, attribute=attribute)
 
     return test
 
@@ -423,7 +426,7 @@ class Part(NamedTuple):
         return is_in_part(values, self.number, self.of)
 
 
-def repeated(
+def find_repeated(
     rule: Repeated, sets: Mapping[str, Dataset], dns: Mapping[str, str], held_max: int, stop: StopRequest
 ) -> Findings:
     """Yield findings about all objects that share a value.
@@ -451,7 +454,7 @@ def _find_repeated_in_part(
     counts = _count_values(rule, sets, part)
     if len(counts) == 0:
         return
-    words = message(rule.message, {"value": pa.string(), "count": pa.string()})
+    words = translate_message(rule.message, {"value": pa.string(), "count": pa.string()})
     shared = _find_shared_by_others(rule, sets, counts, part)
     if shared is not None:
         counts = counts.filter(shared)
@@ -463,7 +466,7 @@ def _find_repeated_in_part(
         number = counts["count"].combine_chunks().take(places.filter(mask)).cast(pa.string())
         some = batch.keep_rows(mask)
         columns = {"value": display_texts(values.filter(mask)), "count": number}
-        yield from findings(rule, some, words(columns, some.rows))
+        yield from make_findings(rule, some, words(columns, some.rows))
 
 
 def display_texts(values: pa.Array) -> pa.Array:

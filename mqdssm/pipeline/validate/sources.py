@@ -15,12 +15,12 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.engines import JobEngine
 from mqdssm.pipeline.frames import columns
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.manifest import ExportedFile, Manifest
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.shared_folder import scratch
+from mqdssm.pipeline.shared_folder import make_scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
-from mqdssm.pipeline.validate.datasets import Dataset, dataset, without_objects
+from mqdssm.pipeline.validate.datasets import Dataset, read_dataset, without_objects
 from mqdssm.pipeline.validate.rules.attributes import SCHEMA_DRIFT
 from mqdssm.pipeline.validate.rules.rule import DIRECTORY, FRAMES, Finding
 from mqdssm.tables.places import enterprise_dn
@@ -97,7 +97,7 @@ def export_source(folder: Path, *, name: str = "") -> ValidationSource:
             name or folder,
         )
     sets = {
-        type_name: dataset(type_name, [folder / file.path for file in exported.files])
+        type_name: read_dataset(type_name, [folder / file.path for file in exported.files])
         for type_name, exported in exports.items()
     }
     for kind, object_set in sets.items():
@@ -122,14 +122,14 @@ def check(folder: Path, files: Sequence[ExportedFile]) -> None:
             pass
 
 
-def expected_source() -> ValidationSource:
+def make_expected_source() -> ValidationSource:
     """Return the source that any directory gives, without objects."""
-    sets = {name: without_objects(name, arrow_schema(expected)) for name, expected in FRAMES.items()}
+    sets = {name: without_objects(name, make_arrow_schema(expected)) for name, expected in FRAMES.items()}
     return ValidationSource("a directory", sets, is_directory=True)
 
 
 @contextlib.contextmanager
-def directory_source(
+def open_directory_source(
     urls: Sequence[str], login: "PipelineLogIn", engine: JobEngine
 ) -> Iterator[ValidationSource]:
     """Export a directory to a temporary folder, which is removed afterwards.
@@ -143,13 +143,13 @@ def directory_source(
         ConfigError: as `export`.
         DirectoryError: the server cannot be reached, or refuses.
     """
-    from mqdssm.pipeline.access import access_to
+    from mqdssm.pipeline.access import open_access
     from mqdssm.pipeline.export.run import export
 
-    with access_to(urls, login, engine.on) as access, access.connect() as directory:
-        drift = tuple(schema_drift(directory.session))
+    with open_access(urls, login, engine.on) as access, access.connect() as directory:
+        drift = tuple(find_schema_drift(directory.session))
     types = tuple(columns.FRAME_TYPES)
-    with scratch(engine.on, "mqdssm-validate-") as scratch_folder:
+    with make_scratch(engine.on, "mqdssm-validate-") as scratch_folder:
         folder = scratch_folder / "export"
         manifest = export(
             urls,
@@ -162,7 +162,7 @@ def directory_source(
         yield ValidationSource(source.name, source.sets, source.dns, is_directory=True, findings=drift)
 
 
-def schema_drift(session: "Session") -> Iterator[Finding]:
+def find_schema_drift(session: "Session") -> Iterator[Finding]:
     """Compare the server's schema with the required one.
 
     Serious differences are yielded as findings.
@@ -180,7 +180,7 @@ def schema_drift(session: "Session") -> Iterator[Finding]:
 
 
 @contextlib.contextmanager
-def mqis_source(
+def open_mqis_source(
     runner: Runner,
     folder: Path,
     on: SparkOptions = HERE,
@@ -201,13 +201,13 @@ def mqis_source(
     """
     from mqdssm.pipeline.mqis.folder import describe_left_out, find_files, read_source_table
     from mqdssm.pipeline.mqis.mapping import SourceMapping, load_mapping
-    from mqdssm.pipeline.validate.mqis_sets import expected_sets, mqis_sets
+    from mqdssm.pipeline.validate.mqis_sets import make_expected_sets, write_mqis_sets
 
     mapped = SourceMapping() if mapping is None else load_mapping(mapping)
     tables = tuple(read_source_table(files, mapped) for files in find_files(folder, mapped).values())
     for words in describe_left_out(folder, tables, mapped):
         log.warning("%s: %s", folder, words)
     if check is not None:
-        check(ValidationSource(str(folder), expected_sets(tables)))
-    with scratch(on, "mqdssm-validate-") as scratch_folder:
-        yield ValidationSource(str(folder), mqis_sets(runner, tables, mapped, scratch_folder))
+        check(ValidationSource(str(folder), make_expected_sets(tables)))
+    with make_scratch(on, "mqdssm-validate-") as scratch_folder:
+        yield ValidationSource(str(folder), write_mqis_sets(runner, tables, mapped, scratch_folder))

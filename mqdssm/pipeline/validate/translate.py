@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mqdssm.pipeline.frames import arrow_functions as functions
-from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, Tree, parsed, template
+from mqdssm.pipeline.validate.rules.trees import NOT_SET, SHOWN_CHARS_MAX, Tree, parse_sql, split_template
 
 Columns = Mapping[str, "pa.Array | pa.Scalar"]
 """Columns of a batch by name."""
@@ -66,10 +66,10 @@ def translate(text: str, types: Types) -> TranslatedExpression:
         Untranslatable: a part may have another meaning in Arrow.
         ValueError: it cannot be parsed.
     """
-    return _translate_tree(parsed(text).tree, types)
+    return _translate_tree(parse_sql(text).tree, types)
 
 
-def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
+def translate_condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     """Translate a condition into a function with true or false for every row.
 
     NULL counts as false.
@@ -85,14 +85,14 @@ def condition(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     return evaluate
 
 
-def message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
+def translate_message(text: str, types: Types) -> Callable[[Columns, int], pa.Array]:
     """Translate a message with expressions between braces.
 
     Raises:
         Untranslatable: as `translate`; also a value that cannot be shown.
     """
     parts: list[Evaluate] = []
-    for part in template(text):
+    for part in split_template(text):
         if part.is_expression:
             expression = translate(part.text, types)
             parts.append(_show_values(expression))
@@ -147,7 +147,7 @@ def _column(tree: Tree, types: Types) -> TranslatedExpression:
     if name not in types:
         raise Untranslatable(f"there is no column {name}")
     return TranslatedExpression(
-        types[name], lambda columns: functions.decoded(columns[name]), columns=frozenset({name})
+        types[name], lambda columns: functions.decode_dictionary(columns[name]), columns=frozenset({name})
     )
 
 
@@ -314,7 +314,7 @@ def _like(tree: Tree, types: Types) -> TranslatedExpression:
 
 def _rlike(tree: Tree, types: Types) -> TranslatedExpression:
     expression = _expect(_translate_tree(tree[1], types), _STRING)
-    pattern = functions.checked_pattern(tree[2])
+    pattern = functions.check_pattern(tree[2])
     if pattern is None:
         raise Untranslatable(f"the regular expression {tree[2]!r}")
     return _apply(_BOOL, lambda datum: pc.match_substring_regex(datum, pattern), expression, costly=True)

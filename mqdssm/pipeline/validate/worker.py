@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from mqdssm.pipeline.runner import Job, StopRequest
-from mqdssm.pipeline.validate.datasets import Dataset, Piece, merged, read, values_of
+from mqdssm.pipeline.validate.datasets import Dataset, Piece, merge_pieces, read, values_of
 from mqdssm.pipeline.validate.finding_files import write_parts
 from mqdssm.pipeline.validate.rules.rule import (
     Judged,
@@ -28,8 +28,13 @@ from mqdssm.pipeline.validate.rules.rule import (
     Unequal,
     Wrong,
 )
-from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, repeated, tests_of
-from mqdssm.pipeline.validate.translate import Untranslatable, condition, message, translate
+from mqdssm.pipeline.validate.scan import ObjectBatch, Test, columns_of, find_repeated, tests_of
+from mqdssm.pipeline.validate.translate import (
+    Untranslatable,
+    translate,
+    translate_condition,
+    translate_message,
+)
 
 BATCH_ROWS: Final = 16_384  # more rows need more memory and gain nothing
 PIECE_ROWS: Final = 250_000  # of one task: enough to make its start negligible
@@ -58,7 +63,7 @@ class ValidationPlan:
         unique: rules about repeated values.
         dns: DNs of types whose objects have no attribute with it.
         now: the moment of the validation.
-        tasks: the pieces of work of each task, set by `planned`.
+        tasks: the pieces of work of each task, set by `divide_plan`.
     """
 
     sets: Mapping[str, Dataset]
@@ -116,26 +121,30 @@ def _try(rule: Rule, source: Dataset, sets: Mapping[str, Dataset]) -> None:
             raise Untranslatable(f"keys of type {inner}")
     elif isinstance(rule, MissingReference):
         target_types = sets[rule.target].types
-        translate(rule.key, target_types), translate(rule.value, types), condition(rule.where, types)
+        (
+            translate(rule.key, target_types),
+            translate(rule.value, types),
+            translate_condition(rule.where, types),
+        )
         extra = {"value": pa.string()}
         if isinstance(rule, Unequal):
             extra |= {f"other.{name}": target_types[name] for name in rule.other_columns()}
-            condition(rule.condition, types | extra)
-        message(rule.message, types | extra)
+            translate_condition(rule.condition, types | extra)
+        translate_message(rule.message, types | extra)
     elif isinstance(rule, Wrong):
-        condition(rule.condition, types), message(rule.message, types)
+        translate_condition(rule.condition, types), translate_message(rule.message, types)
     elif isinstance(rule, Judged):
-        condition(rule.where, types)
+        translate_condition(rule.where, types)
     elif not isinstance(rule, Undecodable):
         raise Untranslatable(f"a rule of kind {rule.kind}")
 
 
-def planned(plan: ValidationPlan) -> ValidationPlan:
+def divide_plan(plan: ValidationPlan) -> ValidationPlan:
     """Divide a plan into tasks, the largest first; small pieces of work share a task."""
     items = [
         ValidationItem(name, piece, -1, piece.rows * len(rules))
         for name, rules in plan.rules.items()
-        for piece in merged(plan.sets[name].pieces, PIECE_ROWS)
+        for piece in merge_pieces(plan.sets[name].pieces, PIECE_ROWS)
     ]
     items += [
         ValidationItem("", None, number, sum(plan.sets[name].rows for name in types) * 10)
@@ -170,19 +179,19 @@ class RuleWork:
     def _find_defects(self, number: int, stop: StopRequest) -> Iterator[pa.RecordBatch]:
         for item in self.plan.tasks[number]:
             stop.check()
-            yield from done(self.plan, item, stop)
+            yield from run_item(self.plan, item, stop)
             # else memory of one piece would add to the memory of the next
             pa.default_memory_pool().release_unused()
 
 
-def rule_job(plan: ValidationPlan, folder: Path) -> Job:
+def make_rule_job(plan: ValidationPlan, folder: Path) -> Job:
     """Divide a plan into the pieces of a job.
 
     Args:
         plan: the objects and rules.
         folder: for files of findings; all workers see it.
     """
-    whole = planned(plan)
+    whole = divide_plan(plan)
     names = tuple(", ".join(_describe_item(whole, item) for item in task) for task in whole.tasks)
     is_small = sum(item.rows for item in chain.from_iterable(whole.tasks)) <= SMALL_WORK
     return Job(RuleWork(whole, folder), names, is_small=is_small)
@@ -196,17 +205,17 @@ def _describe_item(plan: ValidationPlan, item: ValidationItem) -> str:
 
 def run_here(plan: ValidationPlan) -> Iterator[pa.RecordBatch]:
     """Run the whole plan in this process, without Spark."""
-    whole = planned(plan)
+    whole = divide_plan(plan)
     for item in chain.from_iterable(whole.tasks):
-        yield from done(whole, item, StopRequest())
+        yield from run_item(whole, item, StopRequest())
 
 
-def done(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Iterator[pa.RecordBatch]:
+def run_item(plan: ValidationPlan, item: ValidationItem, stop: StopRequest) -> Iterator[pa.RecordBatch]:
     """Run one piece of work."""
     if item.piece is None:
         rule, types = plan.unique[item.unique]
         sets = {name: plan.sets[name] for name in types}
-        yield from repeated(rule, sets, plan.dns, REPEATED_ROWS_MAX, stop)
+        yield from find_repeated(rule, sets, plan.dns, REPEATED_ROWS_MAX, stop)
         return
     target, rules = plan.sets[item.type], plan.rules[item.type]
     tests = _make_tests(rules, target, _Sets(tuple(plan.sets.items())), plan.now)

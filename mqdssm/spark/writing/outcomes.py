@@ -18,7 +18,7 @@ from pydantic import AwareDatetime
 
 from mqdssm.directory.loading.items import DONE, Effect, Outcome
 from mqdssm.pipeline.documents import Document, write_document
-from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, sha256
+from mqdssm.pipeline.manifest import MANIFEST_NAME, ExportedFile, hash_file
 
 OUTCOMES: Final = "outcome"
 WAITING: Final = "waiting"
@@ -270,15 +270,17 @@ class WriteManifest(Document):
         write_document(folder / MANIFEST_NAME, self)
 
 
-def listed(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:
+def list_files(folder: Path, names: Sequence[str]) -> tuple[ExportedFile, ...]:
     """Return files in the form that a manifest lists."""
     return tuple(
-        ExportedFile(path=name, rows=pq.read_metadata(folder / name).num_rows, sha256=sha256(folder / name))
+        ExportedFile(
+            path=name, rows=pq.read_metadata(folder / name).num_rows, sha256=hash_file(folder / name)
+        )
         for name in sorted(names)
     )
 
 
-def waiting_rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def read_waiting_rows(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Read the deferred rows."""
     for name in sorted(names):
         with pq.ParquetFile(folder / name) as file:

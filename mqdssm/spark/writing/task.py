@@ -19,7 +19,7 @@ from mqdssm.directory.loading.existing_entries import guid_of
 from mqdssm.directory.loading.items import Action, Effect, Item, LoadOptions, Outcome
 from mqdssm.errors import MqdssmError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.manifest import utc_seconds
+from mqdssm.pipeline.manifest import to_utc_seconds
 from mqdssm.pipeline.migrate.target import TargetView
 from mqdssm.spark.options import WriteOptions
 from mqdssm.spark.writing.outcomes import (
@@ -30,8 +30,8 @@ from mqdssm.spark.writing.outcomes import (
     Outcomes,
     SettledRow,
     WriteManifest,
-    listed,
-    waiting_rows,
+    list_files,
+    read_waiting_rows,
 )
 from mqdssm.spark.writing.rows import ChangeMaker, RowChange
 from mqdssm.tables.references import REFERENCES
@@ -273,10 +273,10 @@ class Write:
             url=" ".join(self.options.access.urls),
             on_conflict=self.options.on_conflict,
             complete=complete,
-            started=utc_seconds(self.started),
-            ended=utc_seconds(datetime.now(UTC)),
+            started=to_utc_seconds(self.started),
+            ended=to_utc_seconds(datetime.now(UTC)),
             counts=dict(sorted(tally.counts.items())),
-            files=listed(self.folder, names),
+            files=list_files(self.folder, names),
         ).write(self.folder)
 
     def _describe_errors(self, tally: EffectTally) -> str:
@@ -301,7 +301,7 @@ class _AtLast:
 
     def write(self, folder: Path, names: Sequence[str]) -> None:
         """Write deferred entries, parents before children, then deferred references."""
-        rows = list(waiting_rows(folder, names))
+        rows = list(read_waiting_rows(folder, names))
         self._write_entries([row for row in rows if not row["references"]])
         self._refer([row for row in rows if row["references"]])
 

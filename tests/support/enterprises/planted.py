@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import mqdssm
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.bulk import read_batches
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.validate.rules.rule import ALL
@@ -64,7 +64,7 @@ def tables_of(directory: mqdssm.Directory) -> dict[str, pa.Table]:
     """Read all that validation looks at from an open directory."""
     return {
         name: pa.Table.from_batches(
-            read_batches(directory, FRAME_TYPES[name]), arrow_schema(FRAME_TYPES[name].columns)
+            read_batches(directory, FRAME_TYPES[name]), make_arrow_schema(FRAME_TYPES[name].columns)
         )
         for name in ALL
     }

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import NameOID
 
 from mqdssm.model.queuenames import rdn_of
-from mqdssm.pipeline.frames.arrow import arrow_schema
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
+from mqdssm.pipeline.validate.datasets import read_dataset
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import FRAMES, GraphRule, Repeated, Rule
 from mqdssm.pipeline.validate.run import choose, draw
@@ -254,7 +254,7 @@ def tables(world: World, *, technical: bool = True) -> dict[str, pa.Table]:
     made = {}
     for name, rows in world.items():
         columns = [one for one in FRAMES[name] if technical or one.name != "Unreadable"]
-        schema = arrow_schema(columns)
+        schema = make_arrow_schema(columns)
         for row in rows:
             assert set(row) <= set(schema.names), set(row) - set(schema.names)
         made[name] = pa.Table.from_pylist(rows, schema)
@@ -267,7 +267,7 @@ def source(folder: Path, made: dict[str, pa.Table]) -> ValidationSource:
     for name, table in made.items():
         path = folder / f"{name}.parquet"
         pq.write_table(table, path, row_group_size=2)
-        sets[name] = dataset(name, [path])
+        sets[name] = read_dataset(name, [path])
     return ValidationSource("a test", sets, {"enterprise": ENTERPRISE_DN})
 
 

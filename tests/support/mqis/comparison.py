@@ -17,10 +17,10 @@ from mqdssm.pipeline.diff.comparable_columns import ComparableType, compared_of
 from mqdssm.pipeline.diff.fields import KEY, SIDE, FieldByField, Ground
 from mqdssm.pipeline.diff.pairing import ORDER, Pair
 from mqdssm.pipeline.diff.sides import Side, Sort
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.runner import Piece, StopRequest, Work
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.datasets import read_dataset
 
 COLUMNS = ("Identifier", "Label", "Quota", "Journaling", "Security", "CreateTime", "FullPath")
 COMPARED = ("Label", "Quota", "Journaling", "Security", "FullPath")
@@ -33,12 +33,14 @@ def compared_queues(columns: Sequence[str] = COMPARED) -> ComparableType:
 
 def queue_pair(folder: Path, *sides: Sequence[Mapping[str, Any]], guid_map: Path | None = None) -> Pair:
     """Two trees with queues; rows hold some of `COLUMNS`."""
-    schema = arrow_schema(FRAME_TYPES["queue"].select(COLUMNS))
+    schema = make_arrow_schema(FRAME_TYPES["queue"].select(COLUMNS))
     made = []
     for letter, rows, root in zip("AB", sides, ROOTS, strict=True):
         path = folder / f"{letter}.parquet"
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), path)
-        made.append(Side(letter, Sort.EXPORT, letter, {"queue": dataset("queue", [path])}, DN.parse(root)))
+        made.append(
+            Side(letter, Sort.EXPORT, letter, {"queue": read_dataset("queue", [path])}, DN.parse(root))
+        )
     return Pair((made[0], made[1]), (Ground(ROOTS[0]), Ground(ROOTS[1])), guid_map)
 
 

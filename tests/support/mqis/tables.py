@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mqdssm.pipeline.local import LocalRunner
 from mqdssm.pipeline.runner import Runner
-from mqdssm.pipeline.validate.sources import mqis_source
+from mqdssm.pipeline.validate.sources import open_mqis_source
 
 
 def write_jsonl(folder: Path, name: str, *rows: Mapping[str, Any]) -> None:
@@ -19,7 +19,7 @@ def write_jsonl(folder: Path, name: str, *rows: Mapping[str, Any]) -> None:
 
 def read_sets(folder: Path, runner: Runner | None = None) -> dict[str, pa.Table]:
     """The objects by type, in the order of the source."""
-    with mqis_source(runner or LocalRunner(1), folder) as source:
+    with open_mqis_source(runner or LocalRunner(1), folder) as source:
         return {name: one.table(tuple(one.types)) for name, one in source.sets.items()}
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from mqdssm.errors import MappingError
 from mqdssm.model.base import DirectoryObject
-from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, array_of, arrow_schema
+from mqdssm.pipeline.frames.arrow import BATCH_BYTES_MAX, BATCH_ROWS, array_of, make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, Column
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
@@ -39,7 +39,7 @@ def batches(
     Raises:
         MappingError: a value that its column cannot hold, naming object and attribute.
     """
-    schema = arrow_schema(columns)
+    schema = make_arrow_schema(columns)
     binary = [column.field for column in columns if column.kind is Kind.BYTES]
     kept: list[DirectoryObject] = []
     size = 0

@@ -16,7 +16,7 @@ from mqdssm.errors import MqdssmError
 from mqdssm.pipeline.export import run as export_module
 from mqdssm.pipeline.export.worker import ItemJournal
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, sha256
+from mqdssm.pipeline.manifest import SCHEMA_VERSION, ExportedFile, ExportedType, Manifest, hash_file
 from mqdssm.pipeline.runner import Job, Piece, StopRequest, Work
 from support.spark.engines import chosen_engine
 
@@ -103,7 +103,7 @@ def write_export(folder: Path, tables: Mapping[str, pa.Table], *, group_rows: in
         path = folder / name / "part-000-00000.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(table, path, row_group_size=group_rows)
-        file = ExportedFile(path=f"{name}/{path.name}", rows=table.num_rows, sha256=sha256(path))
+        file = ExportedFile(path=f"{name}/{path.name}", rows=table.num_rows, sha256=hash_file(path))
         types[name] = ExportedType(rows=table.num_rows, files=(file,))
     Manifest(
         schema_version=SCHEMA_VERSION,

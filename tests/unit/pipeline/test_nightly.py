@@ -19,11 +19,11 @@ from mqdssm.pipeline.validate.nightly.assessment import (
     FindingState,
     StateCounts,
     Thresholds,
-    expiry_rule,
+    make_expiry_rule,
     read_suppressions,
     read_thresholds,
 )
-from mqdssm.pipeline.validate.nightly.baseline import Baseline, difference, key_of
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, key_of, subtract_findings
 from mqdssm.pipeline.validate.nightly.history import (
     LAST_NAME,
     RUNS_NAME,
@@ -163,8 +163,11 @@ class TestBaseline:
     def test_differences_count(self) -> None:
         then = Baseline.of([finding(), finding(), finding(guid=OTHER)], NOW)
         now = Baseline.of([finding(), finding(guid=THIRD)], NOW)
-        assert [(one.key.object, one.count) for one in difference(now, then)] == [(THIRD, 1)]
-        assert [(one.key.object, one.count) for one in difference(then, now)] == [(GUID, 1), (OTHER, 1)]
+        assert [(one.key.object, one.count) for one in subtract_findings(now, then)] == [(THIRD, 1)]
+        assert [(one.key.object, one.count) for one in subtract_findings(then, now)] == [
+            (GUID, 1),
+            (OTHER, 1),
+        ]
 
 
 def suppress(**given: Any) -> FindingAssessor:
@@ -202,11 +205,11 @@ class TestSuppressions:
     def test_an_expired_one_suppresses_nothing_and_is_a_finding(self) -> None:
         judge = suppress(object=DN, until=date(2026, 11, 21))
         assert states(judge, finding()) == ["new"]
-        (expired,) = expiry_rule(judge.suppressions, NOW).findings
+        (expired,) = make_expiry_rule(judge.suppressions, NOW).findings
         assert (expired.rule, expired.severity) == (EXPIRED_RULE, "warning")
         assert "2026-11-21" in expired.message
         assert "replaced in spring" in expired.message
-        assert not expiry_rule(suppress(object=DN).suppressions, NOW).findings  # its last day is today
+        assert not make_expiry_rule(suppress(object=DN).suppressions, NOW).findings  # its last day is today
 
     def test_a_suppressed_finding_uses_nothing_of_the_baseline(self) -> None:
         known = Baseline.of([finding()], NOW)

@@ -19,7 +19,7 @@ from mqdssm.pipeline.validate.nightly.run import (
     load_acceptance,
 )
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.sarif import sarif
+from mqdssm.pipeline.validate.sarif import format_sarif
 
 NOW = datetime(2026, 11, 22, 23, 30, tzinfo=UTC)
 IDS = [rule.id for rule in RULES]
@@ -59,7 +59,7 @@ def night(tmp_path: Path) -> Any:
 
 
 def results(summary: Any, findings: Any, outcome: RunOutcome) -> list[dict[str, Any]]:
-    document = json.loads("".join(sarif(summary, findings, outcome.judge)))
+    document = json.loads("".join(format_sarif(summary, findings, outcome.judge)))
     found: list[dict[str, Any]] = document["runs"][0]["results"]
     return found
 

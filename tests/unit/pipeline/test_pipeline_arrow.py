@@ -13,7 +13,7 @@ from support.spark.element_batches import batches, columns_of
 from mqdssm.errors import MappingError
 from mqdssm.model.elements import Queue, QueueManager, User
 from mqdssm.model.enums import PrivacyLevel
-from mqdssm.pipeline.frames.arrow import BATCH_ROWS, arrow_schema
+from mqdssm.pipeline.frames.arrow import BATCH_ROWS, make_arrow_schema
 from mqdssm.pipeline.frames.columns import TYPES
 
 GUIDS = [UUID(int=n) for n in range(1, 5)]
@@ -25,7 +25,7 @@ def queue(n: int = 1, **values) -> Queue:
 
 def table(objects, element, *names: str) -> list[dict]:
     columns = columns_of(element, names or None)
-    return pa.Table.from_batches(batches(objects, columns), arrow_schema(columns)).to_pylist()
+    return pa.Table.from_batches(batches(objects, columns), make_arrow_schema(columns)).to_pylist()
 
 
 def test_one_of_each_kind() -> None:
@@ -109,7 +109,7 @@ def test_nothing_is_no_batch_and_the_bound_is_ten_thousand() -> None:
 def test_every_batch_has_the_same_schema() -> None:
     columns = columns_of(Queue)
     found = list(batches([queue(label="x"), queue()], columns, rows_max=1))
-    assert [batch.schema for batch in found] == [arrow_schema(columns)] * 2
+    assert [batch.schema for batch in found] == [make_arrow_schema(columns)] * 2
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mqdssm.pipeline.frames.arrow_functions import contains, first_of_pairs, matches, without_first_rdn
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.pipeline.validate import scan
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.datasets import read_dataset
 from mqdssm.pipeline.validate.rules.rule import Repeated
-from mqdssm.pipeline.validate.scan import Part, are_surely_different, repeated
+from mqdssm.pipeline.validate.scan import Part, are_surely_different, find_repeated
 
 TEXTS = st.lists(st.none() | st.text("aL:0\\\n,é", max_size=6), max_size=8)
 
@@ -70,7 +70,7 @@ def test_repeated_values_are_found_in_parts_that_bound_memory(tmp_path, monkeypa
     texts = [f"web\\q{number - (number % 50 == 49)}" for number in range(400)]  # eight have that of another
     table = pa.table({"FullPath": [f"CN={number}" for number in range(400)], "Pathname": texts})
     pq.write_table(table, tmp_path / "queue.parquet", row_group_size=100)
-    sets = {"queue": dataset("queue", [tmp_path / "queue.parquet"])}
+    sets = {"queue": read_dataset("queue", [tmp_path / "queue.parquet"])}
     rule = Repeated(
         id="own",
         types=("queue",),
@@ -89,7 +89,7 @@ def test_repeated_values_are_found_in_parts_that_bound_memory(tmp_path, monkeypa
     monkeypatch.setattr(scan, "are_surely_different", counted)
 
     def found(held_max: int) -> list[dict[str, str]]:
-        batches = repeated(rule, sets, {}, held_max, StopRequest())
+        batches = find_repeated(rule, sets, {}, held_max, StopRequest())
         return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: row["dn"])
 
     whole = found(400)
@@ -113,7 +113,7 @@ def test_a_reference_without_target(tmp_path: Path, remembered: int, monkeypatch
     monkeypatch.setattr(scan, "REMEMBERED_KEYS_MAX", remembered)
     path = tmp_path / "machine.parquet"
     pq.write_table(pa.table({"FullPath": ["CN=a", "CN=b"]}), path)
-    machines = dataset("queue-manager", [path])
+    machines = read_dataset("queue-manager", [path])
 
     lost = scan._without_target(pa.array(["cn=b", "cn=c", "cn=a", "cn=c"]), machines, "lower(FullPath)")
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from mqdssm.errors import MappingError
 from mqdssm.pipeline.frames.bulk_values import (
-    distinct,
-    guids,
-    integers,
-    lists,
-    octets,
-    texts,
-    times,
+    convert_guids,
+    convert_lists,
+    convert_texts,
+    convert_times,
+    keep_octets,
+    make_distinct_conversion,
+    make_integer_conversion,
     with_gaps,
 )
 from mqdssm.tables import syntax
@@ -32,7 +32,7 @@ def octets_of(values: list[bytes | None]) -> pa.Array:
 
 @given(st.lists(st.uuids()))
 def test_guids(values: list[UUID]) -> None:
-    assert guids(octets_of([value.bytes_le for value in values])).to_pylist() == [
+    assert convert_guids(octets_of([value.bytes_le for value in values])).to_pylist() == [
         str(value) for value in values
     ]
 
@@ -40,21 +40,21 @@ def test_guids(values: list[UUID]) -> None:
 @pytest.mark.parametrize("wrong", [b"", b"fifteen octets.", b"seventeen octets."])
 def test_no_guids(wrong: bytes) -> None:
     with pytest.raises(MappingError):
-        guids(octets_of([UUID(int=1).bytes_le, wrong]))
+        convert_guids(octets_of([UUID(int=1).bytes_le, wrong]))
     with pytest.raises(MappingError):
-        guids(octets_of([wrong, b"1" * (32 - len(wrong))]))  # lengths that only add up
+        convert_guids(octets_of([wrong, b"1" * (32 - len(wrong))]))  # lengths that only add up
 
 
 @given(st.lists(st.text()))
 def test_texts(values: list[str]) -> None:
     raws = [value.encode("utf-8", "surrogatepass") for value in values]
-    assert texts(octets_of(raws)).to_pylist() == values
+    assert convert_texts(octets_of(raws)).to_pylist() == values
 
 
 @pytest.mark.parametrize("wrong", NO_UTF8)
 def test_no_texts(wrong: bytes) -> None:
     with pytest.raises(pa.ArrowInvalid):
-        texts(octets_of([b"good", wrong]))
+        convert_texts(octets_of([b"good", wrong]))
 
 
 _TIMES = st.datetimes(datetime(1601, 1, 1), datetime(9999, 12, 31, 23, 59, 59))  # noqa: DTZ001
@@ -65,7 +65,7 @@ _FORMS = st.sampled_from(["%Y%m%d%H%M%SZ", "%Y%m%d%H%M%S.0Z", "%Y%m%d%H%M%S,123Z
 def test_times(values: list[datetime], form: str) -> None:
     raws = [value.strftime(form).rjust(len(value.strftime(form)), "0").encode() for value in values]
     expected = [value.replace(microsecond=0, tzinfo=UTC) for value in values]
-    assert times(octets_of(raws)).to_pylist() == expected
+    assert convert_times(octets_of(raws)).to_pylist() == expected
 
 
 @given(
@@ -73,7 +73,7 @@ def test_times(values: list[datetime], form: str) -> None:
 )
 def test_a_time_that_the_table_refuses_is_never_taken(values: list[bytes]) -> None:
     try:
-        found = times(octets_of(values)).cast(pa.int64()).to_pylist()
+        found = convert_times(octets_of(values)).cast(pa.int64()).to_pylist()
     except MappingError:
         return
     assert [seconds // 1_000_000 for seconds in found] == [syntax.TIME.load(value) for value in values]
@@ -97,15 +97,15 @@ def test_a_time_that_the_table_refuses_is_never_taken(values: list[bytes]) -> No
 )
 def test_no_times(wrong: bytes) -> None:
     with pytest.raises(MappingError):
-        times(octets_of([b"20230101000000Z", wrong]))
+        convert_times(octets_of([b"20230101000000Z", wrong]))
     with pytest.raises(MappingError):
-        times(octets_of([wrong]))
+        convert_times(octets_of([wrong]))
 
 
 @pytest.mark.parametrize("wrong", [b"20230101000000.Z", b"20230101000000;0Z", b"20230101000000.xZ"])
 def test_no_times_with_a_fraction(wrong: bytes) -> None:
     with pytest.raises(MappingError):
-        times(octets_of([wrong]))
+        convert_times(octets_of([wrong]))
 
 
 def test_each_different_value_is_loaded_once() -> None:
@@ -115,19 +115,24 @@ def test_each_different_value_is_loaded_once() -> None:
         seen.append(raw)
         return syntax.UINT32.load(raw)
 
-    found = distinct(load, pa.int64())(octets_of([b"-1", b"0", b"-1", b"7", b"0"]))
+    found = make_distinct_conversion(load, pa.int64())(octets_of([b"-1", b"0", b"-1", b"7", b"0"]))
     assert found.to_pylist() == [2**32 - 1, 0, 2**32 - 1, 7, 0]
     assert seen == [b"-1", b"0", b"7"]
     with pytest.raises(MappingError):
-        distinct(load, pa.int64())(octets_of([b"7", b"007"]))
+        make_distinct_conversion(load, pa.int64())(octets_of([b"7", b"007"]))
 
 
 def test_gaps_become_the_default_or_null() -> None:
-    assert with_gaps(octets_of([b"a", None, b"b", None]), texts, None).to_pylist() == ["a", None, "b", None]
-    assert with_gaps(octets_of([b"a", None, b"b"]), texts, "").to_pylist() == ["a", "", "b"]
-    assert with_gaps(octets_of([None, None]), guids, None).to_pylist() == [None, None]
-    assert with_gaps(octets_of([None]), times, None).to_pylist() == [None]
-    assert with_gaps(octets_of([]), octets, b"").to_pylist() == []
+    assert with_gaps(octets_of([b"a", None, b"b", None]), convert_texts, None).to_pylist() == [
+        "a",
+        None,
+        "b",
+        None,
+    ]
+    assert with_gaps(octets_of([b"a", None, b"b"]), convert_texts, "").to_pylist() == ["a", "", "b"]
+    assert with_gaps(octets_of([None, None]), convert_guids, None).to_pylist() == [None, None]
+    assert with_gaps(octets_of([None]), convert_times, None).to_pylist() == [None]
+    assert with_gaps(octets_of([]), keep_octets, b"").to_pylist() == []
 
 
 _NUMBERS = st.integers(-(2**33), 2**33).map(lambda value: b"%d" % value)
@@ -139,8 +144,8 @@ _ODD = st.sampled_from(
 @pytest.mark.parametrize(
     ("kind", "convert"),
     [
-        (syntax.UINT32, integers(syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX)),
-        (syntax.INT32, integers(syntax.INT32_MIN, syntax.INT32_MAX)),
+        (syntax.UINT32, make_integer_conversion(syntax.INT32_MIN, syntax.UINT32_MAX, syntax.UINT32_MAX)),
+        (syntax.INT32, make_integer_conversion(syntax.INT32_MIN, syntax.INT32_MAX)),
     ],
 )
 @given(values=st.lists(_NUMBERS | _ODD | st.integers(-9, 9).map(lambda value: b"%d" % value), max_size=3))
@@ -156,6 +161,6 @@ def test_numbers_are_those_of_the_table(values: list[bytes], kind, convert) -> N
 
 def test_lists() -> None:
     values = [[b"a", b"b"], None, [], [b"c"]]
-    assert lists(values, texts, empty=True).to_pylist() == [["a", "b"], [], [], ["c"]]
-    assert lists(values, texts, empty=False).to_pylist() == [["a", "b"], None, [], ["c"]]
-    assert lists([None], guids, empty=True).to_pylist() == [[]]
+    assert convert_lists(values, convert_texts, empty=True).to_pylist() == [["a", "b"], [], [], ["c"]]
+    assert convert_lists(values, convert_texts, empty=False).to_pylist() == [["a", "b"], None, [], ["c"]]
+    assert convert_lists([None], convert_guids, empty=True).to_pylist() == [[]]

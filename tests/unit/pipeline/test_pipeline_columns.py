@@ -7,7 +7,7 @@ from support.spark.element_batches import columns_of
 
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.model.enums import DirectoryServerType, OperatingSystemType, PrivacyLevel
-from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, UNREADABLE, Column, enum_name, frame_type
+from mqdssm.pipeline.frames.columns import FRAME_TYPES, TYPES, UNREADABLE, Column, find_frame_type, name_enum
 from mqdssm.tables import TABLES
 from mqdssm.tables.row import Access
 from mqdssm.tables.syntax import Kind
@@ -78,7 +78,7 @@ def test_unknown_and_repeated_columns_are_refused() -> None:
     [("queue", Queue), ("Queue", Queue), ("queue-manager", QueueManager), ("QUEUEMANAGER", QueueManager)],
 )
 def test_types_by_both_names(name: str, element) -> None:
-    assert frame_type(name).element is element
+    assert find_frame_type(name).element is element
 
 
 @pytest.mark.parametrize("name", ["", "machine", "ConnectedNetwork"])
@@ -86,7 +86,7 @@ def test_no_such_type(name: str) -> None:
     with pytest.raises(
         ValueError, match=r"is no type: use one of enterprise, site.*settings, computer, ldap"
     ):
-        frame_type(name)
+        find_frame_type(name)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -174,4 +174,4 @@ def test_frame_types_are_pickled_by_name() -> None:
     ],
 )
 def test_enumerations_by_the_specifications_name(value: int, name: str) -> None:
-    assert enum_name(value) == name
+    assert name_enum(value) == name

@@ -14,7 +14,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline import database as database_module
-from mqdssm.pipeline.database import DatabaseFailed, file_list, open_database
+from mqdssm.pipeline.database import DatabaseFailed, format_file_list, open_database
 from mqdssm.pipeline.runner import Stopped, StopRequest
 
 SPILLING = "select range as r, repeat('x', 100) || range as t from range(1500000) order by hash(range)"
@@ -32,7 +32,7 @@ def test_it_reads_what_it_is_given(folder, tmp_path) -> None:
     path = tmp_path / "it's given.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
     with open_database(folder, [str(path)], StopRequest()) as database:
-        (batch,) = database.batches(f"select sum(x) as s from {file_list([str(path)])}", 10)
+        (batch,) = database.batches(f"select sum(x) as s from {format_file_list([str(path)])}", 10)
     assert batch.to_pylist() == [{"s": 3}]
 
 

@@ -19,7 +19,7 @@ from mqdssm.pipeline.diff.fields import (
     choose_sameness,
     strip_root,
 )
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -127,7 +127,7 @@ COLUMNS = ("Label", "Quota")
 
 
 def rows(*of: tuple[str, int, str | None, int]) -> pa.RecordBatch:
-    schema = arrow_schema(FRAME_TYPES["queue"].select(("Identifier", *COLUMNS)))
+    schema = make_arrow_schema(FRAME_TYPES["queue"].select(("Identifier", *COLUMNS)))
     keys, sides, labels, quotas = zip(*of, strict=True) if of else ((), (), (), ())
     return pa.RecordBatch.from_arrays(
         [
@@ -210,10 +210,10 @@ def test_keys_of_users_that_are_no_users_of_msmq():
             pa.array(["S-1", "S-2", "S-3"]),
             pa.array([1, 1, 0], pa.int32()),
             pa.array([str(UUID(int=n)) for n in range(3)]),
-            pa.array([[], [b"x" * 16], []], arrow_schema(columns).field(1).type),
+            pa.array([[], [b"x" * 16], []], make_arrow_schema(columns).field(1).type),
             pa.array([b"", None, b""], pa.binary()),
         ],
-        names=[KEY, SIDE, *arrow_schema(columns).names],
+        names=[KEY, SIDE, *make_arrow_schema(columns).names],
     )
     compared = compared_of("user", ("CertificateDigestList", "Certificates"))
     made = [

@@ -12,10 +12,10 @@ from mqdssm.pipeline.diff.changes import format_changes
 from mqdssm.pipeline.diff.local_join import LocalJoin
 from mqdssm.pipeline.diff.run import ComparisonRequest, _compare_sides
 from mqdssm.pipeline.diff.sides import Side, Sort
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.local import LocalRunner
-from mqdssm.pipeline.validate.datasets import dataset
+from mqdssm.pipeline.validate.datasets import read_dataset
 
 HERE, THERE, NOWHERE = (f"00000000-0000-0000-0000-00000000000{digit}" for digit in "abc")
 SITE = "00000000-0000-0000-0000-00000000000d"
@@ -29,8 +29,10 @@ def ldif(folder: Path, a: World, b: World) -> str:
         sets = {}
         for name, rows in world.items():
             path = folder / f"{letter}-{name}.parquet"
-            pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(FRAME_TYPES[name].columns)), path)
-            sets[name] = dataset(name, [path])
+            pq.write_table(
+                pa.Table.from_pylist(rows, schema=make_arrow_schema(FRAME_TYPES[name].columns)), path
+            )
+            sets[name] = read_dataset(name, [path])
         sides.append(Side(letter, Sort.EXPORT, letter, sets, DN.parse(root), "openldap"))
     first, second = sides
     asked = ComparisonRequest(recheck=0, mending=True)

@@ -9,7 +9,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.events.durable_files import lock_file
 from mqdssm.pipeline.export.file_writer import RowBatch, without
 from mqdssm.pipeline.export.objects import KEY_SCHEMA
-from mqdssm.pipeline.export.reconcile import _merge_changes, differences
+from mqdssm.pipeline.export.reconcile import _merge_changes, find_differences
 from mqdssm.pipeline.export.server_position import ChangeCounter, Marks
 from mqdssm.pipeline.manifest import ChangedObject, ChangeKind
 
@@ -77,7 +77,7 @@ def found(*rows: tuple[str, str, bool]) -> pa.Table:
 
 
 def told(*args: pa.Table) -> list[tuple[str, str | None, str]]:
-    return [(one.key[-1], one.dn, one.kind) for one in differences(*args)]
+    return [(one.key[-1], one.dn, one.kind) for one in find_differences(*args)]
 
 
 def test_every_way_to_differ() -> None:

@@ -23,7 +23,7 @@ from support.enterprises.rules_world import (
 )
 
 from mqdssm.model.dn import normalize
-from mqdssm.pipeline.exposure import Exposure, json_lines, write_csv, write_exposure_page
+from mqdssm.pipeline.exposure import Exposure, format_json_lines, write_csv, write_exposure_page
 from mqdssm.pipeline.exposure.computers import ComputerFacts, moment_of
 from mqdssm.pipeline.exposure.rules import SCORE_MAX, SCORE_RULES
 from mqdssm.pipeline.inventory import Inventory
@@ -241,8 +241,8 @@ def test_files_and_lines_hold_the_records(tmp_path) -> None:
     world = sound()
     world["queue"][0]["Pathname"] = "web01\\=<script>alert(1)</script>\x1b[2J"
     found = exposure(tmp_path, world, {WEB: ComputerFacts(system="<script>x</script>", last_logon=NOW)})
-    lines = [json.loads(line) for line in json_lines(found)]
-    assert all(line.rstrip("\n").isprintable() for line in json_lines(found))
+    lines = [json.loads(line) for line in format_json_lines(found)]
+    assert all(line.rstrip("\n").isprintable() for line in format_json_lines(found))
     assert lines[0]["record"] == "exposure"
     kinds = {name: [one for one in lines if one["record"] == name] for name in ("machine", "queue", "rule")}
     assert (len(kinds["machine"]), len(kinds["rule"])) == (5, len(SCORE_RULES))

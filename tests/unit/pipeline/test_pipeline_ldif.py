@@ -11,10 +11,10 @@ from mqdssm.pipeline.ldif import (
     REFERENCES_SERIES,
     as_stored,
     class_of,
-    depth,
-    into_ad,
-    known_to_openldap,
+    count_rdns,
+    make_ad_translation,
     record,
+    select_for_openldap,
     to_ad,
     to_openldap,
 )
@@ -59,7 +59,7 @@ def test_every_value_comes_back(dn, attributes) -> None:
     ],
 )
 def test_parents_have_fewer_parts(dn: str, parts: int) -> None:
-    assert depth(dn) == parts
+    assert count_rdns(dn) == parts
 
 
 def test_slapd_gets_the_entry_as_it_is_classes_first() -> None:
@@ -113,10 +113,10 @@ def test_descriptors_are_translated_for_active_directory() -> None:
     image = SecurityDescriptor.from_sddl("O:SYG:SYD:(A;;0x1;;;WD)")
     stored = bytes(to_directory(image, KINDS["mSMQQueue"]))
     assert stored != bytes(image)
-    (made,) = to_ad("CN=q,DC=com", [*QUEUE, ("nTSecurityDescriptor", [bytes(image)])], into_ad())
+    (made,) = to_ad("CN=q,DC=com", [*QUEUE, ("nTSecurityDescriptor", [bytes(image)])], make_ad_translation())
     ((_, attributes),) = read_ldif(made.data)
     assert attributes["ntsecuritydescriptor"] == [stored]
-    (made,) = to_ad("CN=q,DC=com", [*QUEUE, ("nTSecurityDescriptor", [b"broken"])], into_ad())
+    (made,) = to_ad("CN=q,DC=com", [*QUEUE, ("nTSecurityDescriptor", [b"broken"])], make_ad_translation())
     assert b"nTSecurityDescriptor: broken\n" in made.data
 
 
@@ -128,7 +128,7 @@ def test_from_active_directory_comes_what_our_schema_has() -> None:
         ("badPwdCount", [b"0"]),
     ]
     assert class_of(stored) == "computer"
-    assert known_to_openldap("CN=web01,DC=com", stored) == [
+    assert select_for_openldap("CN=web01,DC=com", stored) == [
         ("objectClass", [b"top", b"computer"]),
         ("cn", [b"web01"]),
         ("objectGUID", [bytes(16)]),
@@ -146,4 +146,4 @@ def test_from_active_directory_comes_what_our_schema_has() -> None:
 )
 def test_a_class_that_we_do_not_have_leaves_a_place(dn, made) -> None:
     stored = [("objectClass", [b"top", b"strange"]), ("cn", [b"x"]), ("objectGUID", [bytes(16)])]
-    assert known_to_openldap(dn, stored) == made
+    assert select_for_openldap(dn, stored) == made

@@ -2,7 +2,7 @@
 
 from mqdssm.directory.profile import Naming
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.export.load_order import Parents, load_order, missing_parents
+from mqdssm.pipeline.export.load_order import Parents, list_missing_parents, load_order
 from mqdssm.pipeline.manifest import ExportedFile
 
 ROOT = DN.parse("DC=example,DC=com")
@@ -17,7 +17,7 @@ NAMING = Naming(
 
 
 def above(*dns: str) -> set[str]:
-    return set(missing_parents(lambda: iter(dns), NAMING))
+    return set(list_missing_parents(lambda: iter(dns), NAMING))
 
 
 def test_everything_up_to_the_root_once() -> None:

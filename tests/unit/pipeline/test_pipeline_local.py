@@ -22,7 +22,7 @@ from mqdssm.pipeline.local import (
     LocalRunner,
     WorkerDiedError,
     WorkerProcess,
-    default_workers,
+    choose_workers,
 )
 from mqdssm.pipeline.runner import ATTEMPTS, Stopped, StopRequest, WorkerFailed
 from mqdssm.pipeline.worker import GRACE_S
@@ -334,18 +334,18 @@ def test_default_workers(tmp_path) -> None:
         (tmp_path / name).write_text(text)
 
     cores = len(os.sched_getaffinity(0))
-    assert default_workers(tmp_path) == cores
+    assert choose_workers(tmp_path) == cores
     place("proc/meminfo", f"MemTotal: 1 kB\nMemAvailable:  {100 * WORKER_BYTES // 1024} kB\n")
     place("sys/fs/cgroup/cpu.max", "max 100000\n")
-    assert default_workers(tmp_path) == cores
+    assert choose_workers(tmp_path) == cores
     place("sys/fs/cgroup/cpu.max", "50000 100000\n")
-    assert default_workers(tmp_path) == 1
+    assert choose_workers(tmp_path) == 1
     place("sys/fs/cgroup/cpu.max", "max 100000\n")
     place("sys/fs/cgroup/memory.max", f"{3 * WORKER_BYTES}\n")
     place("sys/fs/cgroup/memory.current", f"{2 * WORKER_BYTES}\n")
-    assert default_workers(tmp_path) == 1
+    assert choose_workers(tmp_path) == 1
     place("sys/fs/cgroup/memory.current", f"{4 * WORKER_BYTES}\n")
-    assert default_workers(tmp_path) == 1
+    assert choose_workers(tmp_path) == 1
 
 
 def test_a_signal_whose_exception_was_lost_acts_at_the_end() -> None:
@@ -357,7 +357,7 @@ def test_a_signal_whose_exception_was_lost_acts_at_the_end() -> None:
         raise KeyboardInterrupt
 
     def work() -> None:
-        with local.deferred(StopRequest()):
+        with local.defer_signals(StopRequest()):
             signal.raise_signal(signal.SIGTERM)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)

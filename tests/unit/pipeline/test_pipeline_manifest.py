@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.export.objects import columns
+from mqdssm.pipeline.export.objects import make_schema
 from mqdssm.pipeline.manifest import (
     MANIFEST_NAME,
     SCHEMA_VERSION,
     ExportedFile,
     ExportedType,
     Manifest,
-    sha256,
+    hash_file,
 )
 from mqdssm.pipeline.validate.sources import export_source
 
@@ -41,7 +41,7 @@ def export(tmp_path):
     part = tmp_path / "queue" / "part-00000.parquet"
     part.parent.mkdir()
     part.write_bytes(b"rows" * 1000)
-    files = (ExportedFile(path="queue/part-00000.parquet", rows=7, sha256=sha256(part)),)
+    files = (ExportedFile(path="queue/part-00000.parquet", rows=7, sha256=hash_file(part)),)
     columns = {"Identifier": "string"}
     manifest(types={"queue": ExportedType(rows=7, files=files, columns=columns)}).write(tmp_path)
     return tmp_path
@@ -162,11 +162,11 @@ def sites(folder, **changes) -> None:
     names = pa.array(["Berlin", "Paris"])
     pq.write_table(
         pa.table(
-            {one.name: names if one.name == "Name" else pa.nulls(2, one.type) for one in columns("site")}
+            {one.name: names if one.name == "Name" else pa.nulls(2, one.type) for one in make_schema("site")}
         ),
         path,
     )
-    file = ExportedFile(path="site/part-000-00000.parquet", rows=2, sha256=sha256(path))
+    file = ExportedFile(path="site/part-000-00000.parquet", rows=2, sha256=hash_file(path))
     exported = ExportedType(**({"rows": 2, "files": (file,)} | changes.pop("site", {})))
     manifest(types={"site": exported}, **changes).write(folder)
 

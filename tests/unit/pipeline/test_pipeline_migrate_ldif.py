@@ -8,7 +8,7 @@ import pytest
 from support.directory.ldif_reader import read_ldif
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.ldif import write_ldif
 from mqdssm.pipeline.migrate.plan_file import (
     LEVELS,
@@ -82,7 +82,7 @@ def plan_of(folder, profile, refused=None):
             file.write(one)
         file.close()
         made = PlanFile(
-            path=file.path.relative_to(folder).as_posix(), rows=file.rows, sha256=sha256(file.path)
+            path=file.path.relative_to(folder).as_posix(), rows=file.rows, sha256=hash_file(file.path)
         )
         levels.append(Level(number=number, name=LEVELS[number], files=(made,)))
     keeps = profile == "openldap"

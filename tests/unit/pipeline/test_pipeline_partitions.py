@@ -15,7 +15,7 @@ from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import GenericDirectoryError, ObjectNotFound
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, SearchSlice, slices
+from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, SearchSlice, divide_objects
 
 
 @given(st.sets(st.integers(1, 2**63)), st.integers(1, 9))
@@ -93,7 +93,7 @@ class Told:
 
 
 def split(told: Told, count: int = 2, **options) -> list[SearchSlice]:
-    return slices(told, FRAME_TYPES["ldap"], count, **options)
+    return divide_objects(told, FRAME_TYPES["ldap"], count, **options)
 
 
 def test_bounds_lie_between_the_keys_of_all_places() -> None:

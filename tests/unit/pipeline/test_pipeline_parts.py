@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mqdssm.pipeline.export import file_writer
-from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, RowBatch, repeating
+from mqdssm.pipeline.export.file_writer import ExportFiles, PartOptions, RowBatch, list_repeating
 from mqdssm.pipeline.export.journal import WORK_NAME, ExportFolder
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 
 ROWS = 10
@@ -27,19 +27,19 @@ def test_values_that_come_again_have_a_dictionary() -> None:
             "listed": pa.array([["p"]] * ROWS, LISTED),
         }
     )
-    assert repeating(batch) == ["same", "half", "nothing", "listed.list.element"]
+    assert list_repeating(batch) == ["same", "half", "nothing", "listed.list.element"]
 
 
 def test_parquet_knows_the_columns_by_these_names() -> None:
     for frame in FRAME_TYPES.values():
-        schema = arrow_schema(frame.columns)
+        schema = make_arrow_schema(frame.columns)
         batch = pa.RecordBatch.from_pylist([{}] * ROWS, schema=schema)
         file = io.BytesIO()
-        with pq.ParquetWriter(file, schema, use_dictionary=repeating(batch)) as writer:
+        with pq.ParquetWriter(file, schema, use_dictionary=list_repeating(batch)) as writer:
             writer.write_batch(batch)
         group = pq.ParquetFile(file).metadata.row_group(0)
         paths = {group.column(number).path_in_schema for number in range(group.num_columns)}
-        assert set(repeating(batch)) <= paths
+        assert set(list_repeating(batch)) <= paths
 
 
 def test_a_file_ends_when_it_is_large(tmp_path, monkeypatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.plan_check import check_files, check_operations
 from mqdssm.pipeline.migrate.plan_file import (
     EntryRole,
@@ -51,7 +51,7 @@ def planned(
     level = Level(
         number=5,
         name="5-deletes",
-        files=(PlanFile(path=PART, rows=len(operations), sha256=sha256(folder / PART)),),
+        files=(PlanFile(path=PART, rows=len(operations), sha256=hash_file(folder / PART)),),
     )
     return MigrationPlan(
         kind=kind,
@@ -248,7 +248,7 @@ def test_files_elsewhere_are_refused(tmp_path, path: str) -> None:
     folder.mkdir()
     (tmp_path / "x.parquet").write_bytes(b"x")
     (folder / "link").symlink_to(tmp_path)
-    file = PlanFile(path=path, rows=1, sha256=sha256(tmp_path / "x.parquet"))
+    file = PlanFile(path=path, rows=1, sha256=hash_file(tmp_path / "x.parquet"))
     with pytest.raises(ConfigError, match=r"is no file in .*the plan was altered"):
         check_files(folder, [file])
 

@@ -10,7 +10,7 @@ import pytest
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.pipeline.manifest import sha256
+from mqdssm.pipeline.manifest import hash_file
 from mqdssm.pipeline.migrate.ldif import ALL_FILE, write_ldif
 from mqdssm.pipeline.migrate.moves import Move, move_values
 from mqdssm.pipeline.migrate.plan_check import check_operations
@@ -150,7 +150,7 @@ def planned(folder: Path, *operations: PlanOperation, kind: PlanKind = PlanKind.
         key = f"{one.role} {one.action}"
         counts[key] = counts.get(key, 0) + 1
     file.close()
-    files = (PlanFile(path=part, rows=len(operations), sha256=sha256(folder / part)),)
+    files = (PlanFile(path=part, rows=len(operations), sha256=hash_file(folder / part)),)
     return MigrationPlan(
         kind=kind,
         made=datetime.now(UTC),

@@ -15,12 +15,12 @@ from support.enterprises.rules_world import guid, link, source, tables
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.report import check_page, write_report
-from mqdssm.pipeline.report.charts import SHORTEST, WIDTH, chart
-from mqdssm.pipeline.report.layout import HEIGHT, placed
-from mqdssm.pipeline.report.page import CELL_CHARS_MAX, dn, shown
-from mqdssm.pipeline.report.picture import picture_of, words
+from mqdssm.pipeline.report.charts import SHORTEST, WIDTH, make_chart
+from mqdssm.pipeline.report.layout import HEIGHT, place_nodes
+from mqdssm.pipeline.report.page import CELL_CHARS_MAX, format_dn, format_value
+from mqdssm.pipeline.report.picture import describe_counts, picture_of
 from mqdssm.pipeline.report.topology import LinkEdge, SiteNode, Topology, tally, topology_of
-from mqdssm.pipeline.report.validation import anchor
+from mqdssm.pipeline.report.validation import make_anchor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7*7 }}\u202e\x1b[31m\ud800'
 VOID = {"meta", "br", "wbr", "input"}
@@ -158,16 +158,16 @@ def test_a_report_replaces_the_old_one_or_leaves_it(tmp_path, monkeypatch) -> No
 
 @given(st.text())
 def test_values_are_shown_in_one_line_that_is_seen(text) -> None:
-    value = shown(text)
+    value = format_value(text)
     assert value.isprintable()
     assert text[:CELL_CHARS_MAX] == value or len(text) > CELL_CHARS_MAX or not text.isprintable()
-    assert re.fullmatch(r"(?:[^<>]|<wbr>)*", str(dn(text)))
+    assert re.fullmatch(r"(?:[^<>]|<wbr>)*", str(format_dn(text)))
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_anchors_are_plain_and_differ(one, other) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9-]+", anchor(one))
-    assert (anchor(one) == anchor(other)) == (one == other)
+    assert re.fullmatch(r"[A-Za-z0-9-]+", make_anchor(one))
+    assert (make_anchor(one) == make_anchor(other)) == (one == other)
 
 
 # -- layout
@@ -179,7 +179,7 @@ EDGES = st.lists(
 
 @given(st.lists(st.floats(20, 160), min_size=25, max_size=25), EDGES)
 def test_no_label_lies_on_another(widths, edges) -> None:
-    found = placed(widths, edges)
+    found = place_nodes(widths, edges)
     for one in range(25):
         x, y = found.points[one]
         assert x - widths[one] / 2 >= -1
@@ -189,7 +189,7 @@ def test_no_label_lies_on_another(widths, edges) -> None:
             apart_x = abs(x - found.points[other][0]) - (widths[one] + widths[other]) / 2
             apart_y = abs(y - found.points[other][1]) - HEIGHT
             assert apart_x > -1 or apart_y > -1
-    assert placed(widths, edges) == found
+    assert place_nodes(widths, edges) == found
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_no_label_lies_on_another_of_many() -> None:
     chance = random.Random(1)
     widths = [chance.choice((40.0, 90.0, 158.0)) for _ in range(count)]
     edges = [(n, n + 1) for n in hubs[:-1]] + [(n, chance.choice(hubs)) for n in range(12, count)]
-    found = placed(widths, edges + [tuple(chance.sample(range(count), 2)) for _ in range(30)])
+    found = place_nodes(widths, edges + [tuple(chance.sample(range(count), 2)) for _ in range(30)])
     rows = sorted(zip(found.points, widths, strict=True), key=lambda row: row[0][1])
     for at, ((x, y), width) in enumerate(rows):
         for (other_x, other_y), other in rows[at + 1 :]:
@@ -209,7 +209,7 @@ def test_no_label_lies_on_another_of_many() -> None:
 
 
 def test_neighbours_are_nearer_than_strangers() -> None:
-    points = placed([30.0] * 12, [(n, n + 1) for n in range(11)]).points
+    points = place_nodes([30.0] * 12, [(n, n + 1) for n in range(11)]).points
 
     def apart(one: int, other: int) -> float:
         return ((points[one][0] - points[other][0]) ** 2 + (points[one][1] - points[other][1]) ** 2) ** 0.5
@@ -295,8 +295,8 @@ def test_costs_stand_on_no_name_no_site_and_no_other_cost(count: int) -> None:
 
 
 def test_words() -> None:
-    assert words({}) == "no findings"
-    assert words({"info": 1, "error": 1000}) == "1,000 errors, 1 note"
+    assert describe_counts({}) == "no findings"
+    assert describe_counts({"info": 1, "error": 1000}) == "1,000 errors, 1 note"
 
 
 # -- charts
@@ -304,7 +304,7 @@ def test_words() -> None:
 
 @given(st.dictionaries(st.text(), st.integers(0, 10**7), max_size=60))
 def test_bars_are_as_long_as_their_numbers(numbers) -> None:
-    made = chart(
+    made = make_chart(
         "c", "title", ((name, "", {"plain": count}) for name, count in numbers.items()), [("plain", "")]
     )
     wanted = {name: count for name, count in numbers.items() if count}

@@ -9,7 +9,7 @@ import pytest
 from support.project.source_tree import ROOT
 
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.catalogue import entries, page
+from mqdssm.pipeline.validate.rules.catalogue import make_entries, make_page
 from mqdssm.pipeline.validate.rules.examiners import EXAMINERS
 from mqdssm.pipeline.validate.rules.graphs import DRAWINGS
 from mqdssm.pipeline.validate.rules.rule import (
@@ -106,8 +106,8 @@ def test_a_finding_is_what_a_line_of_json_holds() -> None:
 
 
 def test_the_catalogue_names_every_rule_once() -> None:
-    listed = entries(RULES)
+    listed = make_entries(RULES)
     assert [one["id"] for one in listed] == list(dict.fromkeys(rule.id for rule in RULES))
-    text = page(RULES)
+    text = make_page(RULES)
     assert all(f"| `{one['id']}` |" in text for one in listed)
     assert all(one["conditions"] or one["form"] == "directory" for one in listed)

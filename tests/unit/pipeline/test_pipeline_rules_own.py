@@ -7,7 +7,7 @@ from support.project.source_tree import ROOT
 
 from mqdssm.errors import ConfigError
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.functions import ALLOWED, checked_sql
+from mqdssm.pipeline.validate.rules.functions import ALLOWED, check_sql
 from mqdssm.pipeline.validate.rules.own_rules import RuleFile, load
 from mqdssm.pipeline.validate.rules.rule import Wrong
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused_and_named(tmp_path, old: str, new: str, words
 )
 def test_what_is_no_expression_of_one_object_is_named(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{words}$"):
-        checked_sql(text)
+        check_sql(text)
 
 
 HIDDEN = "/* /*+ */ or reflect('java.lang.System', 'getenv', 'HOME') is not null -- */\n"

@@ -8,12 +8,12 @@ import pytest
 from support.spark.without_java import environment_without_java
 
 from mqdssm.pipeline.validate.rules import RULES
-from mqdssm.pipeline.validate.rules.trees import trees_text
+from mqdssm.pipeline.validate.rules.trees import format_trees
 
 
 def test_the_file_is_of_these_rules() -> None:
     kept = files("mqdssm.pipeline.validate.rules").joinpath("trees.json").read_text(encoding="utf-8")
-    assert kept == trees_text(), "make schema"
+    assert kept == format_trees(), "make schema"
 
 
 @pytest.mark.slow
@@ -21,11 +21,11 @@ def test_rules_of_ours_need_no_parser(tmp_path) -> None:
     code = """
 from mqdssm.pipeline.validate.rules import RULES
 from mqdssm.pipeline.validate.rules.rule import Wrong
-from mqdssm.pipeline.validate.rules.trees import parsed
+from mqdssm.pipeline.validate.rules.trees import parse_sql
 for rule in RULES:
     rule.columns(), rule.others()
     if isinstance(rule, Wrong):
-        parsed(rule.condition)
+        parse_sql(rule.condition)
 print(len(RULES))
 """
     done = subprocess.run(

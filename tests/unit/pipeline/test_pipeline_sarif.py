@@ -10,7 +10,7 @@ from support.spark.sarif_model import KINDS, kinds_in
 
 from mqdssm.pipeline.validate.findings import RuleResult, Skipped, ValidationSummary
 from mqdssm.pipeline.validate.rules.rule import Finding, Severity
-from mqdssm.pipeline.validate.sarif import sarif
+from mqdssm.pipeline.validate.sarif import format_sarif
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FINDING = Finding("a-rule", "info", "queue", "CN=q,DC=x", "guid", "Label", 'wrong: \u2028 "x"', "[MS-X] 1")
@@ -22,7 +22,7 @@ def made(*findings: Finding, left_out: str = "") -> dict:
     summary = ValidationSummary(
         "a folder", NOW, NOW, {"queue": 3}, (rule,), (Skipped("b-rule", "no type"),), {"mqdssm": "1"}
     )
-    return json.loads("".join(sarif(summary, findings)))
+    return json.loads("".join(format_sarif(summary, findings)))
 
 
 def test_a_finding() -> None:

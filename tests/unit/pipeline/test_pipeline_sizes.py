@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.frames.bulk import row_bytes, sized
+from mqdssm.pipeline.frames.bulk import divide_by_size, measure_row
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 7), st.integers(1, 100))
 def test_every_entry_is_in_one_batch_that_is_no_longer_than_it_must_be(
     sizes: list[int], rows_max: int, bytes_max: int
 ) -> None:
-    found = list(sized(sizes, lambda size: size, rows_max=rows_max, bytes_max=bytes_max))
+    found = list(divide_by_size(sizes, lambda size: size, rows_max=rows_max, bytes_max=bytes_max))
     assert [size for batch in found for size in batch] == sizes
     for batch in found:
         assert 1 <= len(batch) <= rows_max
@@ -28,10 +28,10 @@ def test_a_batch_is_handed_on_before_the_next_entry_is_fetched() -> None:
             fetched.append(number)
             yield b"x" * 100
 
-    batches = sized(large(), len, rows_max=10, bytes_max=100)
+    batches = divide_by_size(large(), len, rows_max=10, bytes_max=100)
     assert next(batches) == [b"x" * 100]
     assert fetched == [0]
 
 
 def test_the_octets_of_a_row() -> None:
-    assert row_bytes(("cn=dn", b"abc", None, [b"d", b"ef"], [], {"brought": "along"})) == 6
+    assert measure_row(("cn=dn", b"abc", None, [b"d", b"ef"], [], {"brought": "along"})) == 6

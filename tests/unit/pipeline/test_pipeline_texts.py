@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqdssm.pipeline.frames.arrow import arrow_schema
+from mqdssm.pipeline.frames.arrow import make_arrow_schema
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
-from mqdssm.pipeline.texts import csv_head, csv_records, jsonl_records, read_csv, read_jsonl
+from mqdssm.pipeline.texts import (
+    format_csv_head,
+    format_csv_records,
+    format_jsonl_records,
+    read_csv,
+    read_jsonl,
+)
 
 SCHEMA = pa.schema(
     [
@@ -54,7 +60,7 @@ ROW = st.fixed_dictionaries(
 def test_csv_there_and_back(tmp_path_factory, rows) -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     path = tmp_path_factory.mktemp("csv") / "part.csv"
-    path.write_bytes(csv_head(SCHEMA) + b"".join(csv_records(batch)))
+    path.write_bytes(format_csv_head(SCHEMA) + b"".join(format_csv_records(batch)))
     assert read_csv(path, SCHEMA).to_pylist() == batch.to_pylist()
 
 
@@ -62,7 +68,7 @@ def test_csv_there_and_back(tmp_path_factory, rows) -> None:
 def test_jsonl_there_and_back(tmp_path_factory, rows) -> None:
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     path = tmp_path_factory.mktemp("jsonl") / "part.jsonl"
-    lines = list(jsonl_records(batch))
+    lines = list(format_jsonl_records(batch))
     assert all(line.count(b"\n") == 1 for line in lines)
     path.write_bytes(b"".join(lines))
     assert read_jsonl(path, SCHEMA).to_pylist() == batch.to_pylist()
@@ -77,12 +83,12 @@ def test_what_the_cells_look_like() -> None:
         "texts": ["x", "y"],
     }
     batch = pa.RecordBatch.from_pylist([row], schema=SCHEMA)
-    (line,) = csv_records(batch)
+    (line,) = format_csv_records(batch)
     octets = "A" * 80  # in one line
     assert line.decode() == (
         f'"a ""b""",-1,\\N,"{octets}","2026-01-31T12:00:00.000005Z","[""x"",""y""]",\\N,\\N\n'
     )
-    (line,) = jsonl_records(batch)
+    (line,) = format_jsonl_records(batch)
     assert json.loads(line) == {
         "text": 'a "b"',
         "number": -1,
@@ -97,12 +103,12 @@ def test_what_the_cells_look_like() -> None:
 
 @pytest.mark.parametrize("name", FRAME_TYPES)
 def test_every_type_can_be_written(name: str, tmp_path) -> None:
-    schema = arrow_schema(FRAME_TYPES[name].columns)
+    schema = make_arrow_schema(FRAME_TYPES[name].columns)
     batch = pa.RecordBatch.from_pylist([{}], schema=schema)
     path = tmp_path / "part"
-    path.write_bytes(csv_head(schema) + b"".join(csv_records(batch)))
+    path.write_bytes(format_csv_head(schema) + b"".join(format_csv_records(batch)))
     assert read_csv(path, schema).equals(pa.Table.from_batches([batch]))
-    path.write_bytes(b"".join(jsonl_records(batch)))
+    path.write_bytes(b"".join(format_jsonl_records(batch)))
     assert read_jsonl(path, schema).equals(pa.Table.from_batches([batch]))
 
 
@@ -113,5 +119,5 @@ def test_long_rows(tmp_path, size: int) -> None:
     rows = [{"a": "x", "b": b"short"}, {"a": "\n", "b": bytes(size)}, {"a": None, "b": b"short"}]
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     path = tmp_path / "long.csv"
-    path.write_bytes(csv_head(schema) + b"".join(csv_records(batch)))
+    path.write_bytes(format_csv_head(schema) + b"".join(format_csv_records(batch)))
     assert read_csv(path, schema).to_pylist() == rows

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from mqdssm.pipeline.validate.translate import Untranslatable, condition
+from mqdssm.pipeline.validate.translate import Untranslatable, translate_condition
 
 TYPES = {"Quota": pa.int64(), "Label": pa.string(), "Keys": pa.list_(pa.string())}
 COLUMNS = {
@@ -14,7 +14,7 @@ COLUMNS = {
 
 
 def rows(text: str) -> list[bool]:
-    return condition(text, TYPES)(COLUMNS, 3).to_pylist()
+    return translate_condition(text, TYPES)(COLUMNS, 3).to_pylist()
 
 
 @pytest.mark.parametrize(

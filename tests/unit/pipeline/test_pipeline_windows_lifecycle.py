@@ -4,7 +4,12 @@ from datetime import date
 
 import pytest
 
-from mqdssm.pipeline.exposure.windows_lifecycle import TABLE_DATE, WINDOWS_RELEASES, find_release, last_day
+from mqdssm.pipeline.exposure.windows_lifecycle import (
+    TABLE_DATE,
+    WINDOWS_RELEASES,
+    find_last_day,
+    find_release,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ def test_releases(system, version, is_server, name, ends) -> None:
     release = find_release(system, version, is_server=is_server)
     assert release is not None
     assert release.name == name
-    assert last_day(release, system) == date.fromisoformat(ends)
+    assert find_last_day(release, system) == date.fromisoformat(ends)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,16 @@ import pytest
 
 from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
-from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, access_to
-from mqdssm.pipeline.shared_folder import WitnessFile, scratch
+from mqdssm.pipeline.access import DirectoryAccess, PipelineLogIn, open_access
+from mqdssm.pipeline.shared_folder import WitnessFile, make_scratch
 from mqdssm.pipeline.spark_options import HERE, SparkOptions
-from mqdssm.spark.cluster import check_master, package_zip, problem_here, refuse_speculation, session_settings
+from mqdssm.spark.cluster import (
+    check_master,
+    find_problem,
+    make_session_settings,
+    refuse_speculation,
+    write_package_zip,
+)
 
 URL = "ldap://127.0.0.1:1"
 SECRET = "s3cr3t-never-shown"
@@ -91,14 +97,14 @@ def test_a_password_is_no_setting() -> None:
 
 
 def test_settings_of_a_session(tmp_path) -> None:
-    assert session_settings(SparkOptions("local[2]"), tmp_path) == {"spark.master": "local[2]"}
-    found = session_settings(SparkOptions("yarn", {"spark.submit.pyFiles": "/a.zip"}), tmp_path)
+    assert make_session_settings(SparkOptions("local[2]"), tmp_path) == {"spark.master": "local[2]"}
+    found = make_session_settings(SparkOptions("yarn", {"spark.submit.pyFiles": "/a.zip"}), tmp_path)
     assert found == {"spark.master": "yarn", "spark.submit.pyFiles": f"/a.zip,{tmp_path / 'mqdssm.zip'}"}
 
 
 @pytest.mark.slow
 def test_the_package_works_from_its_zip(tmp_path) -> None:
-    path = package_zip(tmp_path)
+    path = write_package_zip(tmp_path)
     names = zipfile.ZipFile(path).namelist()
     assert {"mqdssm/__init__.py", "mqdssm/py.typed", "pyspark_mqdssm/__init__.py"} < set(names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("mqdssm/testing")]
@@ -137,9 +143,9 @@ def test_a_folder_that_is_not_shared(tmp_path) -> None:
     mark.write_text("a")
     witness = WitnessFile.of(mark)
     assert pickle.loads(pickle.dumps(witness)) == witness
-    assert problem_here([witness]) is None
+    assert find_problem([witness]) is None
     mark.write_text("another")
-    assert "there is another file of this name" in (problem_here([witness]) or "")
+    assert "there is another file of this name" in (find_problem([witness]) or "")
     mark.unlink()
     with pytest.raises(
         ConfigError, match=rf"{socket.gethostname()} does not see {mark} as this machine does"
@@ -151,7 +157,7 @@ def test_a_folder_that_is_not_shared(tmp_path) -> None:
 
 def test_a_package_that_is_not_there(monkeypatch) -> None:
     monkeypatch.setattr("mqdssm.spark.cluster.NEEDED", ("ldap3", "no_such_package"))
-    words = problem_here([]) or ""
+    words = find_problem([]) or ""
     assert words.startswith(f"executor {socket.gethostname()} cannot import no_such_package")
     assert "install what 'mqdssm[spark]' needs" in words
 
@@ -169,16 +175,19 @@ def test_tasks_that_run_twice(value: str | None) -> None:
 
 
 def test_folders_between(tmp_path) -> None:
-    with scratch(HERE, "mqdssm-x-") as folder:
+    with make_scratch(HERE, "mqdssm-x-") as folder:
         assert folder.is_dir()
     assert not folder.exists()
-    with scratch(SparkOptions("yarn", shared=tmp_path), "mqdssm-x-") as folder:
+    with make_scratch(SparkOptions("yarn", shared=tmp_path), "mqdssm-x-") as folder:
         assert folder.parent == tmp_path
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ConfigError, match="name one with --spark-shared"), scratch(CLUSTER, "mqdssm-x-"):
+    with pytest.raises(ConfigError, match="name one with --spark-shared"), make_scratch(CLUSTER, "mqdssm-x-"):
         pass
     gone = SparkOptions("yarn", shared=tmp_path / "none")
-    with pytest.raises(ConfigError, match="none cannot be used: No such file"), scratch(gone, "mqdssm-x-"):
+    with (
+        pytest.raises(ConfigError, match="none cannot be used: No such file"),
+        make_scratch(gone, "mqdssm-x-"),
+    ):
         pass
 
 
@@ -190,7 +199,7 @@ def test_a_password_lies_in_memory_or_a_private_file_meanwhile(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if not in_memory:
         monkeypatch.delattr(os, "memfd_create")
-    with access_to(URL, PipelineLogIn(user="cn=a", password=password)) as access:
+    with open_access(URL, PipelineLogIn(user="cn=a", password=password)) as access:
         file = Path(access.password_file or "")
         assert [one.stat().st_mode & 0o777 for one in tmp_path.iterdir()] == ([] if in_memory else [0o600])
         read = f"from pathlib import Path; print(Path({str(file)!r}).read_bytes())"  # as Spark's workers do
@@ -206,7 +215,7 @@ def test_a_password_lies_in_memory_or_a_private_file_meanwhile(
 def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("password").write_text(SECRET + "\n")
-    with access_to([URL, "ldap://b"], PipelineLogIn(password_file="password", ca_file="ca.pem")) as access:
+    with open_access([URL, "ldap://b"], PipelineLogIn(password_file="password", ca_file="ca.pem")) as access:
         assert access == DirectoryAccess(
             urls=(URL, "ldap://b"), password_file=str(tmp_path / "password"), ca_file=str(tmp_path / "ca.pem")
         )
@@ -218,7 +227,7 @@ def test_a_file_of_the_user_s_stays_where_it_is(tmp_path, monkeypatch) -> None:
 def test_one_password_is_enough() -> None:
     with (
         pytest.raises(ConfigError, match="password and password_file exclude each other"),
-        access_to(URL, PipelineLogIn(password=SECRET, password_file="x")),
+        open_access(URL, PipelineLogIn(password=SECRET, password_file="x")),
     ):
         pass
 
@@ -234,7 +243,7 @@ def test_a_password_that_is_not_there(tmp_path, monkeypatch) -> None:
 def test_a_password_of_ours_goes_to_no_other_machine() -> None:
     with (
         pytest.raises(ConfigError, match="on a cluster every machine reads the password itself"),
-        access_to(URL, PipelineLogIn(password=SECRET), CLUSTER),
+        open_access(URL, PipelineLogIn(password=SECRET), CLUSTER),
     ):
         pass
 
@@ -245,7 +254,7 @@ def test_files_of_executors() -> None:
         "spark.executorEnv.MQDSSM_CA_FILE": "/etc/ca.pem",
         "spark.executorEnv.MQDSSM_KEYTAB": "/etc/keys",
     }
-    with access_to(URL, PipelineLogIn(password=SECRET), SparkOptions("yarn", conf)) as access:
+    with open_access(URL, PipelineLogIn(password=SECRET), SparkOptions("yarn", conf)) as access:
         theirs = access.for_executors(SparkOptions("yarn", conf))
         assert (theirs.password_file, theirs.ca_file, theirs.keytab) == (
             "/run/secrets/reader",
@@ -260,11 +269,11 @@ def test_files_of_executors() -> None:
 def test_a_secret_of_kubernetes() -> None:
     conf = {"spark.kubernetes.executor.secretKeyRef.MQDSSM_PASSWORD": "ldap-reader:password"}
     on = SparkOptions("k8s://https://10.0.0.1:443", conf)
-    with access_to(URL, PipelineLogIn(password=SECRET), on) as access:
+    with open_access(URL, PipelineLogIn(password=SECRET), on) as access:
         theirs = access.for_executors(on)
         assert (theirs.password_file, theirs.password_variable) == (None, "MQDSSM_PASSWORD")
 
 
 def test_the_same_file_everywhere(tmp_path) -> None:
-    with access_to(URL, PipelineLogIn(password_file=tmp_path / "p"), CLUSTER) as access:
+    with open_access(URL, PipelineLogIn(password_file=tmp_path / "p"), CLUSTER) as access:
         assert access.for_executors(CLUSTER) == access

@@ -8,7 +8,7 @@ import pytest
 from py4j.clientserver import ClientServer, ClientServerConnection, JavaParameters, PythonParameters
 
 from mqdssm.errors import ConfigError
-from mqdssm.spark.gateway import _close, _is_not_of_py4j, command_line, how_it_ended
+from mqdssm.spark.gateway import _close, _is_not_of_py4j, describe_end, make_command_line
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from mqdssm.spark.gateway import _close, _is_not_of_py4j, command_line, how_it_e
     ],
 )
 def test_how_java_ended(code: int | None, words: str) -> None:
-    assert how_it_ended(code) == f"its Java {words}"
+    assert describe_end(code) == f"its Java {words}"
 
 
 def test_secrets_are_no_arguments_of_java() -> None:
@@ -32,7 +32,7 @@ def test_secrets_are_no_arguments_of_java() -> None:
         "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": "hunter2",
         "spark.ssl.keyPassword": "hunter2",
     }
-    assert command_line(conf) == ["--conf", "spark.driver.memory=4g"]
+    assert make_command_line(conf) == ["--conf", "spark.driver.memory=4g"]
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_a_connection_is_closed_while_a_thread_waits_for_calls_of_java() -> None
 )
 def test_a_secret_in_a_value_is_no_argument_of_java(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"{key} holds a secret") as refusal:
-        command_line({"spark.driver.memory": "4g", key: value})
+        make_command_line({"spark.driver.memory": "4g", key: value})
     assert "hunter2" not in str(refusal.value)

@@ -22,7 +22,7 @@ from mqdssm.pipeline.mqis.mapping import SourceMapping, is_jdbc, load_mapping, r
 from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
-from mqdssm.spark.jdbc import unreached
+from mqdssm.spark.jdbc import explain_unreached
 from mqdssm.tables.mqis import MQIS_TABLES, QUEUE
 
 GUID = "01234567-89ab-cdef-0123-456789abcdef"
@@ -366,4 +366,4 @@ def test_whatever_is_in_a_file_is_rows_or_told(tmp_path, form, pieces, encoding)
     ],
 )
 def test_a_database_that_is_not_reached(text, said, words):
-    assert unreached(text, said) == words
+    assert explain_unreached(text, said) == words

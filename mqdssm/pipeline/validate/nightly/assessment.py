@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline, key_of, normal_dn
+from mqdssm.pipeline.validate.nightly.baseline import NOTHING_KNOWN, Baseline, key_of, normalize_dn
 from mqdssm.pipeline.validate.rules.rule import DIRECTORY, SEVERITIES, Finding, Severity, Stated
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ class Suppression:
         def is_meant(finding: Finding) -> bool:
             if not rule.match(finding.rule):
                 return False
-            if self.object and self.object not in {(finding.guid or "").lower(), normal_dn(finding.dn or "")}:
+            if self.object and self.object not in {
+                (finding.guid or "").lower(),
+                normalize_dn(finding.dn or ""),
+            }:
                 return False
             return pattern is None or bool(finding.dn and pattern.match(finding.dn))
 
@@ -80,7 +83,7 @@ class Suppression:
         )
 
 
-def expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
+def make_expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stated:
     """Return the rule that no suppression has expired, with its findings."""
     return Stated(
         id=EXPIRED_RULE,
@@ -153,7 +156,7 @@ def _normalize_object(text: str, where: str) -> str:
         pass
     if "=" not in text:
         raise ValueError(f"{where}: object {text!r} is neither a GUID nor a DN")
-    return normal_dn(text)
+    return normalize_dn(text)
 
 
 DEFAULT_FAIL_ON: Final[Severity] = "error"

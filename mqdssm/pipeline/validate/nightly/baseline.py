@@ -58,14 +58,14 @@ def key_of(finding: Finding) -> FindingKey:
     return FindingKey(
         finding.rule,
         finding.type,
-        own_guid or normal_dn(finding.dn or ""),
+        own_guid or normalize_dn(finding.dn or ""),
         finding.attribute,
         " ".join(sorted(named)),
     )
 
 
 @lru_cache(maxsize=65_536)
-def normal_dn(text: str) -> str:
+def normalize_dn(text: str) -> str:
     """Return a DN in normal form; other text in lower case."""
     if not text:
         return ""
@@ -223,7 +223,7 @@ def _parse_finding(line: Any) -> KnownFinding:
     return KnownFinding(FindingKey(*key), severity, dn, count)
 
 
-def difference(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
+def subtract_findings(now: Baseline, then: Baseline) -> Iterator[KnownFinding]:
     """Yield the findings of `now` that `then` does not have.
 
     The number of additional ones is yielded, too.

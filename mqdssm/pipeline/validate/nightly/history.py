@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from mqdssm.errors import ConfigError, convert_folder_errors
 from mqdssm.events.durable_files import write_atomically
 from mqdssm.pipeline.validate.nightly.assessment import StateCounts
-from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, difference
+from mqdssm.pipeline.validate.nightly.baseline import Baseline, KnownFinding, subtract_findings
 
 RUNS_NAME: Final = "runs.jsonl"
 LAST_NAME: Final = "last.jsonl"
@@ -153,7 +153,9 @@ class History:
         last = self.last()
         if last is None:
             return RunChanges(None, (), ())
-        return RunChanges(last.created, tuple(difference(now, last)), tuple(difference(last, now)))
+        return RunChanges(
+            last.created, tuple(subtract_findings(now, last)), tuple(subtract_findings(last, now))
+        )
 
     def add(self, line: HistoryLine, findings: Baseline) -> None:
         """Add a run: its line first, then its findings.

@@ -18,7 +18,7 @@ from mqdssm.pipeline.validate.nightly.assessment import (
     StateCounts,
     Suppression,
     Thresholds,
-    expiry_rule,
+    make_expiry_rule,
     read_suppressions,
     read_thresholds,
 )
@@ -160,7 +160,7 @@ class NightlyRun:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """Further rules that the validation has to apply."""
-        return (expiry_rule(self.judge.suppressions, self.judge.now),) if self.judge.suppressions else ()
+        return (make_expiry_rule(self.judge.suppressions, self.judge.now),) if self.judge.suppressions else ()
 
     def conclude(self, summary: "ValidationSummary", findings: Iterable[Finding]) -> RunOutcome:
         """Assess the findings, and write the files of the run.

@@ -20,7 +20,7 @@ from mqdssm.model.fieldtypes import (
 )
 from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.pipeline.validate.rules.rule import DIRECTORY, Drift, Rule, Undecodable, Wrong
-from mqdssm.pipeline.validate.rules.trees import literal
+from mqdssm.pipeline.validate.rules.trees import quote_literal
 from mqdssm.tables import TABLES, schema
 from mqdssm.tables.row import Access, Computed, Missing, Row
 from mqdssm.tables.syntax import DESCRIPTOR, OCTETS16, Kind
@@ -93,7 +93,7 @@ def section_of(name: str) -> str:
     return f"[MS-MQDMPR] {SECTIONS[name]}"
 
 
-def rules() -> Iterator[Rule]:
+def make_rules() -> Iterator[Rule]:
     """Make the rules of all attributes."""
     for name, element in TYPES.items():
         for row in TABLES[element].rows:
@@ -129,7 +129,7 @@ def _rules_of(name: str, row: Row) -> Iterator[Rule]:
             severity="warning" if row.adm == "ForeignSite" else "error",  # as for the whole rule
             types=(name,),
             attribute=row.adm,
-            section=_cite_section(name, row),
+            section=_name_section(name, row),
             requirement=f"{row.adm} holds a value that the specification knows",
         )
 
@@ -139,7 +139,7 @@ def _make_rule(name: str, row: Row, suffix: str, *, requirement: str, message: s
         id=IDS.get((name, row.adm)) or f"{name}-{_WORD.sub('-', row.adm).lower()}-{suffix}",
         types=(name,),
         attribute=row.adm,
-        section=_cite_section(name, row),
+        section=_name_section(name, row),
         requirement=requirement,
         message=message,
         condition=condition,
@@ -147,7 +147,7 @@ def _make_rule(name: str, row: Row, suffix: str, *, requirement: str, message: s
     )
 
 
-def _cite_section(name: str, row: Row) -> str:
+def _name_section(name: str, row: Row) -> str:
     return f"{section_of(name)}, [MS-MQDSSM] {row.sections[0]}"
 
 
@@ -172,7 +172,7 @@ def _limit_choices(name: str, row: Row) -> Wrong:
         "value",
         requirement=f"{row.adm} is one of {', '.join(names)}",
         message=f"{row.adm} is {{{row.adm}}}, not one of {', '.join(names)}",
-        condition=f"{row.adm} not in ({', '.join(map(literal, names))})",
+        condition=f"{row.adm} not in ({', '.join(map(quote_literal, names))})",
     )
 
 
@@ -227,4 +227,4 @@ SCHEMA_DRIFT: Final = Drift(
     requirement="the server's schema has all that is read and written, as it has to be",
 )
 """Rule about the schema, which `mqdssm.tables.schema_compare` checks."""
-RULES: Final[tuple[Rule, ...]] = (*rules(), SCHEMA_DRIFT)
+RULES: Final[tuple[Rule, ...]] = (*make_rules(), SCHEMA_DRIFT)

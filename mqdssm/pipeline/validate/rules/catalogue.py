@@ -28,7 +28,7 @@ value once. **graph**: all sites, links and servers together. **directory**: the
 """
 
 
-def entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+def make_entries(rules: Sequence[Rule]) -> list[dict[str, Any]]:
     """Return the rules as entries for programs, each rule once."""
     merged: dict[str, dict[str, Any]] = {}
     for rule in rules:
@@ -75,14 +75,14 @@ def types_of(entry: dict[str, Any]) -> str:
     return "all" if set(entry["types"]) == set(ALL) else ", ".join(entry["types"])
 
 
-def page(rules: Sequence[Rule]) -> str:
+def make_page(rules: Sequence[Rule]) -> str:
     """Return the page of the documentation."""
     lines = [
         _HEAD,
         "| rule | severity | form | types | what must hold | section |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    listed = entries(rules)
+    listed = make_entries(rules)
     lines += [
         f"| `{item['id']}` | {item['severity']} | {item['form']} | {types_of(item)} "
         f"| {_escape_cell(item['what'])} | {_escape_cell(item['section'])} |"

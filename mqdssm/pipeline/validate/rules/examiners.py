@@ -97,7 +97,7 @@ Examiner = Callable[[Case], Iterable[Verdict]]
 # -- security descriptors
 
 
-def descriptor(case: Case) -> Iterator[Verdict]:
+def examine_descriptor(case: Case) -> Iterator[Verdict]:
     """Examine a descriptor by MSMQ's access masks."""
     try:
         descriptor = SecurityDescriptor.from_bytes(case.values[0])
@@ -138,7 +138,7 @@ def _find_excessive_rights(name: str, aces: Sequence[Ace]) -> Iterator[Verdict]:
     for sid, who in UNKNOWN_PEOPLE.items():
         if sid in fully_granted:
             continue
-        mask = granted(sid, aces, kind)
+        mask = find_granted_rights(sid, aces, kind)
         if mask & (WRITE_DAC | WRITE_OWNER):
             rights = [
                 word
@@ -165,10 +165,12 @@ def _find_full_control(aces: Sequence[Ace], kind: AccessKind) -> Iterator[tuple[
         who, groups = name_of_many(sid), groups_of(sid)
         if who is None:
             continue
-        if granted(sid, aces, kind) & kind.all == kind.all:
+        if find_granted_rights(sid, aces, kind) & kind.all == kind.all:
             words = f"{who} ({sid}) may do everything"
-        elif full.isdisjoint(groups) and granted(sid, aces, kind, *groups) & kind.all == kind.all:
-            others = " and ".join(name_of_many(group) or "" for group in groups if granted(group, aces, kind))
+        elif full.isdisjoint(groups) and find_granted_rights(sid, aces, kind, *groups) & kind.all == kind.all:
+            others = " and ".join(
+                name_of_many(group) or "" for group in groups if find_granted_rights(group, aces, kind)
+            )
             words = f"{who} ({sid}) may do everything, with the rights of {others}"
         else:
             continue
@@ -196,7 +198,7 @@ def groups_of(sid: Sid) -> tuple[Sid, ...]:
     return _OF_ALL if who is None else _GROUPS_OF[who]
 
 
-def granted(sid: Sid, aces: Sequence[Ace], kind: AccessKind, *groups: Sid) -> int:
+def find_granted_rights(sid: Sid, aces: Sequence[Ace], kind: AccessKind, *groups: Sid) -> int:
     """Return the rights that a DACL grants to one SID, by all entries together.
 
     Entries count in the order of the DACL: a right that an earlier entry denies to the SID, or to a wide
@@ -227,7 +229,7 @@ def kind_of(name: str) -> AccessKind:
     return KINDS[TABLES[TYPES[name]].ldap_class]
 
 
-def stored_descriptor(case: Case) -> Iterator[Verdict]:
+def examine_stored_descriptor(case: Case) -> Iterator[Verdict]:
     """Examine a descriptor as Active Directory holds it.
 
     MSMQ masks that are not translated are found (decision M31), and full control by inherited entries, which
@@ -266,7 +268,7 @@ def _translate_aces(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
 # -- certificates and keys
 
 
-def certificates(case: Case) -> Iterator[Verdict]:
+def examine_certificates(case: Case) -> Iterator[Verdict]:
     """Examine the certificates of a user."""
     try:
         certs = UserSignCerts.from_bytes(case.values[0]).certificates
@@ -291,7 +293,7 @@ def _examine_certificate(number: int, cert: UserSignCert, now: datetime) -> Iter
         yield "certificate-not-yet-valid", f"{called} is valid from {begins:%Y-%m-%d}"
 
 
-def digests(case: Case) -> Iterator[Verdict]:
+def examine_digests(case: Case) -> Iterator[Verdict]:
     """Compare the digests of a user with the certificates."""
     image, listed = case.values
     try:
@@ -310,7 +312,7 @@ def digests(case: Case) -> Iterator[Verdict]:
         yield "digests-match", f"certificate {digest.hex()} has no digest"
 
 
-def public_keys(case: Case) -> Iterator[Verdict]:
+def examine_public_keys(case: Case) -> Iterator[Verdict]:
     """Examine a list of public keys.
 
     The list for signing may contain certificates instead.
@@ -328,7 +330,7 @@ def public_keys(case: Case) -> Iterator[Verdict]:
 # -- names
 
 
-def queue_name(case: Case) -> Iterator[Verdict]:
+def examine_queue_name(case: Case) -> Iterator[Verdict]:
     """Compare the two parts of a long queue name with its hash (decision M7)."""
     dn, extension = case.values
     try:
@@ -356,12 +358,12 @@ def _is_same_text(first: str | None, second: str | None) -> bool:
 
 EXAMINERS: Final[Mapping[str, Examiner]] = MappingProxyType(
     {
-        "descriptor": descriptor,
-        "stored-descriptor": stored_descriptor,
-        "certificates": certificates,
-        "digests": digests,
-        "public-keys": public_keys,
-        "queue-name": queue_name,
+        "descriptor": examine_descriptor,
+        "stored-descriptor": examine_stored_descriptor,
+        "certificates": examine_certificates,
+        "digests": examine_digests,
+        "public-keys": examine_public_keys,
+        "queue-name": examine_queue_name,
     }
 )
 """Examiners by their name in rules."""

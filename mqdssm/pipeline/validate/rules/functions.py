@@ -61,7 +61,7 @@ not null on or rlike some then trailing when
 _LITERALS: Final = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING})
 
 
-def checked_sql(text: str) -> str:
+def check_sql(text: str) -> str:
     """Return an expression that Spark may evaluate.
 
     The expression was parsed, checked and written again.

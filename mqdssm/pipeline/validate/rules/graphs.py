@@ -51,7 +51,7 @@ Drawing = Callable[["Tables"], Iterable[GraphFinding]]
 # -- the enterprise
 
 
-def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
+def check_enterprise(tables: "Tables") -> Iterator[GraphFinding]:
     """Find no enterprise object, or more than one."""
     rows = tables["enterprise"].to_pylist()
     if not rows:
@@ -66,7 +66,7 @@ def enterprise(tables: "Tables") -> Iterator[GraphFinding]:
 # -- sites
 
 
-def sites(tables: "Tables") -> Iterator[GraphFinding]:
+def check_sites(tables: "Tables") -> Iterator[GraphFinding]:
     """Find unreachable sites, and sites whose systems do not match them.
 
     A site is unreachable if no path of links reaches it.
@@ -141,10 +141,10 @@ def _find_components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> 
         if start in near and other in near:
             near[start].add(other)
             near[other].add(start)
-    return components(near) or [[]]
+    return find_components(near) or [[]]
 
 
-def components(near: Mapping[T, set[T]]) -> list[list[T]]:
+def find_components(near: Mapping[T, set[T]]) -> list[list[T]]:
     """Return the connected parts of a graph, sorted: the largest part first.
 
     Args:
@@ -167,7 +167,7 @@ def components(near: Mapping[T, set[T]]) -> list[list[T]]:
     return sorted(parts, key=lambda part: (-len(part), part))
 
 
-def links(tables: "Tables") -> Iterator[GraphFinding]:
+def check_links(tables: "Tables") -> Iterator[GraphFinding]:
     """Find several links of one pair of sites, and wrong gates."""
     rows = tables["routing-link"].to_pylist()
     sites_of = _sites_of({gate for row in rows for gate in row["SiteGateIdentifierList"] or ()}, tables)
@@ -227,7 +227,7 @@ class _Place(NamedTuple):
     computer: str
 
 
-def settings(tables: "Tables") -> Iterator[GraphFinding]:
+def check_settings(tables: "Tables") -> Iterator[GraphFinding]:
     """Find missing, superfluous and wrong mSMQSettings objects."""
     site_of = {_extract_name(row["FullPath"], 0): row["Identifier"] for row in tables["site"].to_pylist()}
     placed = [(row, _find_place(row["FullPath"], site_of)) for row in tables["settings"].to_pylist()]
@@ -321,7 +321,7 @@ def _extract_name(dn: str | None, above: int) -> str:
 # -- queue managers and computers
 
 
-def controllers(tables: "Tables") -> Iterator[GraphFinding]:
+def check_controllers(tables: "Tables") -> Iterator[GraphFinding]:
     """Find primary enterprise controllers, if there are several."""
     import pyarrow.compute as pc
 
@@ -335,7 +335,7 @@ def controllers(tables: "Tables") -> Iterator[GraphFinding]:
         )
 
 
-def routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
+def check_routing_servers(tables: "Tables") -> Iterator[GraphFinding]:
     """Find queue managers with a routing server that is in none of their sites."""
     import pyarrow.compute as pc
 
@@ -360,7 +360,7 @@ def _check_routes(row: Row, sites_of: Mapping[str, frozenset[str]]) -> Iterator[
             yield GraphFinding("queue-manager-routing-server-site", "queue-manager", row, words)
 
 
-def computers(tables: "Tables") -> Iterator[GraphFinding]:
+def check_computers(tables: "Tables") -> Iterator[GraphFinding]:
     """Find computers with a queue manager that lack a name.
 
     The name is a DNS name or a service principal name.
@@ -387,13 +387,13 @@ def computers(tables: "Tables") -> Iterator[GraphFinding]:
 
 DRAWINGS: Final[Mapping[str, Drawing]] = MappingProxyType(
     {
-        "enterprise": enterprise,
-        "sites": sites,
-        "links": links,
-        "settings": settings,
-        "controllers": controllers,
-        "routing-servers": routing_servers,
-        "computers": computers,
+        "enterprise": check_enterprise,
+        "sites": check_sites,
+        "links": check_links,
+        "settings": check_settings,
+        "controllers": check_controllers,
+        "routing-servers": check_routing_servers,
+        "computers": check_computers,
     }
 )
 """Drawings by their name in rules."""

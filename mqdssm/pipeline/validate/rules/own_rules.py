@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mqdssm.errors import ConfigError
 from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.suggestions import suggestion
-from mqdssm.pipeline.validate.rules.functions import checked_sql
+from mqdssm.pipeline.validate.rules.functions import check_sql
 from mqdssm.pipeline.validate.rules.rule import FRAMES, SEVERITIES, Rule, RuleFile, Wrong
-from mqdssm.pipeline.validate.rules.trees import columns_in, columns_of_template, template
+from mqdssm.pipeline.validate.rules.trees import columns_of_template, find_columns, split_template
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.run import SqlRunner
@@ -159,10 +159,10 @@ def _parse_rule(table: Any, number: int) -> Rule:
     if table["severity"] not in SEVERITIES:
         raise ValueError(f"{where}: severity {table['severity']!r} is none of {', '.join(SEVERITIES)}")
     try:
-        condition, message = checked_sql(table["condition"]), _check_message(table["message"])
+        condition, message = check_sql(table["condition"]), _check_message(table["message"])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    used = columns_in(condition) | columns_of_template(message)
+    used = find_columns(condition) | columns_of_template(message)
     for kind in table["types"]:
         _check_columns(used, kind, where)
     return Wrong(
@@ -179,7 +179,9 @@ def _parse_rule(table: Any, number: int) -> Rule:
 
 def _check_message(text: str) -> str:
     """Return a message with its expressions checked and written again for Spark."""
-    parts = (f"{{{checked_sql(part.text)}}}" if part.is_expression else part.text for part in template(text))
+    parts = (
+        f"{{{check_sql(part.text)}}}" if part.is_expression else part.text for part in split_template(text)
+    )
     return "".join(parts)
 
 
@@ -212,14 +214,14 @@ def check_own_rules(own_rules: Sequence[Rule], source: "ValidationSource", sql: 
 def _check_translations(own_rules: Sequence[Rule], source: "ValidationSource") -> None:
     import pyarrow as pa
 
-    from mqdssm.pipeline.validate.translate import Untranslatable, message, translate
+    from mqdssm.pipeline.validate.translate import Untranslatable, translate, translate_message
 
     for rule in own_rules:
         for name in rule.applies(source.present()).types:
             types = source.sets[name].types
             try:
                 kind = translate(rule.condition, types).type if isinstance(rule, Wrong) else pa.bool_()
-                message(rule.message, types)
+                translate_message(rule.message, types)
             except Untranslatable as unknown:
                 raise ConfigError(
                     f"rule {rule.id}, type {name}: {unknown}; '--engine spark' evaluates all of Spark SQL"

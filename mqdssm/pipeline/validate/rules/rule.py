@@ -27,7 +27,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from mqdssm.pipeline.frames import columns as frame_columns
 from mqdssm.pipeline.frames.columns import FRAME_TYPES, NAME_EXTENSION, SERVICE_TYPE, Column
-from mqdssm.pipeline.validate.rules.trees import columns_in, columns_of_template
+from mqdssm.pipeline.validate.rules.trees import columns_of_template, find_columns
 
 UNREADABLE: Final = frame_columns.UNREADABLE.name
 """Column with ``Attribute: reason`` of each value that could not be decoded; NULL if there is none."""
@@ -195,7 +195,7 @@ class Wrong(Rule):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        return columns_in(self.condition) | columns_of_template(self.message)
+        return find_columns(self.condition) | columns_of_template(self.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class Repeated(Rule):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        return columns_in(self.key)
+        return find_columns(self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,11 +256,11 @@ class MissingReference(Rule):
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
         message_columns = columns_of_template(self.message) - {"value"}
-        return columns_in(self.value) | columns_in(self.where) | message_columns
+        return find_columns(self.value) | find_columns(self.where) | message_columns
 
     def others(self) -> Present:
         """Return the target: without it every reference would be a finding."""
-        return {self.target: columns_in(self.key)}
+        return {self.target: find_columns(self.key)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,17 +277,17 @@ class Unequal(MissingReference):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        columns = MissingReference.columns(self) | columns_in(self.condition)
+        columns = MissingReference.columns(self) | find_columns(self.condition)
         return frozenset(name for name in columns if not name.startswith("other."))
 
     def other_columns(self) -> frozenset[str]:
         """Return the columns of the other object that the condition and the message use."""
-        both = columns_in(self.condition) | columns_of_template(self.message)
+        both = find_columns(self.condition) | columns_of_template(self.message)
         return frozenset(name.removeprefix("other.") for name in both if name.startswith("other."))
 
     def others(self) -> Present:
         """Return the target, with the columns that are compared."""
-        return {self.target: columns_in(self.key) | self.other_columns()}
+        return {self.target: find_columns(self.key) | self.other_columns()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +311,7 @@ class Judged(Rule):
 
     def columns(self) -> frozenset[str]:
         """Return the columns without which the rule cannot judge a type."""
-        return frozenset(self.looks_at) | columns_in(self.where)
+        return frozenset(self.looks_at) | find_columns(self.where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ def parse(text: str) -> "Expression":
     return tree  # type: ignore[no-any-return]
 
 
-def columns_in(text: str) -> frozenset[str]:
+def find_columns(text: str) -> frozenset[str]:
     """Return the columns that an expression uses.
 
     Columns of another object are returned as ``other.Name``.
@@ -68,11 +68,11 @@ def columns_in(text: str) -> frozenset[str]:
     Raises:
         ValueError: the expression cannot be parsed.
     """
-    return parsed(text).columns
+    return parse_sql(text).columns
 
 
 @lru_cache(maxsize=1024)
-def template(text: str) -> tuple[MessagePart, ...]:
+def split_template(text: str) -> tuple[MessagePart, ...]:
     """Divide a message into pieces of text and expressions."""
     parts = [MessagePart(piece, bool(number % 2)) for number, piece in enumerate(_PART.split(text))]
     return tuple(part for part in parts if part.text)
@@ -84,10 +84,12 @@ def columns_of_template(text: str) -> frozenset[str]:
     Raises:
         ValueError: an expression in it cannot be parsed.
     """
-    return frozenset().union(*(columns_in(part.text) for part in template(text) if part.is_expression))
+    return frozenset().union(
+        *(find_columns(part.text) for part in split_template(text) if part.is_expression)
+    )
 
 
-def literal(value: str) -> str:
+def quote_literal(value: str) -> str:
     """Return a string literal of Spark SQL.
 
     Spark would replace ``${env:NAME}`` by an environment variable, also in literals; it does not see an
@@ -118,7 +120,7 @@ class Parsed(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def parsed(text: str) -> Parsed:
+def parse_sql(text: str) -> Parsed:
     """Return the columns and the tree of a Spark SQL expression.
 
     Raises:
@@ -127,10 +129,10 @@ def parsed(text: str) -> Parsed:
     entry = _read_trees().get(text)
     if entry is not None:
         return Parsed(frozenset(entry[0]), _to_tuples(entry[1]))
-    return parsed_anew(text)
+    return parse_anew(text)
 
 
-def parsed_anew(text: str) -> Parsed:
+def parse_anew(text: str) -> Parsed:
     """Parse an expression with sqlglot, even if its tree is kept."""
     expression = parse(text)
     return Parsed(frozenset(_list_columns(expression)), _tree(expression))
@@ -428,12 +430,12 @@ def texts_of_rules() -> Iterator[str]:
     for rule in RULES:
         for part in ("condition", "value", "where", "key"):
             yield from filter(None, [getattr(rule, part, None)])
-        yield from (part.text for part in template(rule.message) if part.is_expression)
+        yield from (part.text for part in split_template(rule.message) if part.is_expression)
 
 
-def trees_text() -> str:
+def format_trees() -> str:
     """Return the text of the file."""
-    trees = {text: parsed_anew(text) for text in texts_of_rules()}
+    trees = {text: parse_anew(text) for text in texts_of_rules()}
     lines = [
         f"{json.dumps(text)}: {json.dumps([sorted(entry.columns), entry.tree])}"
         for text, entry in sorted(trees.items())
