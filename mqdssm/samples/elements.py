@@ -41,8 +41,8 @@ class MachineRoles(NamedTuple):
 
 def draw_times(rng: SeededRandom) -> dict[str, int]:
     """Draw the times of an object's creation and last change."""
-    created = FIRST_TIME + rng.below(CREATED_WITHIN_S)
-    return {"create_time": created, "modify_time": created + rng.below(CHANGED_WITHIN_S)}
+    created = FIRST_TIME + rng.draw_below(CREATED_WITHIN_S)
+    return {"create_time": created, "modify_time": created + rng.draw_below(CHANGED_WITHIN_S)}
 
 
 def make_enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Enterprise:
@@ -72,7 +72,7 @@ def make_site(plan: EnterprisePlan, number: int) -> Site:
         "intra_site_replication_interval": rng.of((2, 2, 5, 10)),
         "inter_site_replication_interval": rng.of((10, 10, 30, 60)),
         "foreign_site": plan.is_foreign(number),
-        "migrated_from_msmq10": rng.one_in(4),
+        "migrated_from_msmq10": rng.draw_one_in(4),
         "security": security.make_public_security(plan, SiteAccess),
     }
     return Site.from_directory(values)

@@ -250,7 +250,7 @@ class SampleRows:
 
     def make_deleted(self, number: int) -> MqisRow:
         """Make a row of Deleted: a deleted queue."""
-        site = self._plan.make_rng("deleted", number).below(self._plan.sites)
+        site = self._plan.make_rng("deleted", number).draw_below(self._plan.sites)
         return self._makers["Deleted"].make_row(
             None,
             D_IDENTIFIER=str(self._plan.compute_guid("deleted", number)),

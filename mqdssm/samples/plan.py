@@ -114,7 +114,7 @@ class EnterprisePlan:
     def domain_sid(self) -> Sid:
         """SID of the domain."""
         rng = self.make_rng("domain")
-        return Sid.of(5, 21, *(rng.between(2**30, 2**32 - 1) for _ in range(3)))
+        return Sid.of(5, 21, *(rng.draw_between(2**30, 2**32 - 1) for _ in range(3)))
 
     def make_sid(self, rid: int) -> Sid:
         """Return the SID of an account of the domain."""
@@ -127,7 +127,7 @@ class EnterprisePlan:
         Some accounts and descriptors still have it.
         """
         rng = self.make_rng("old domain")
-        return Sid.of(5, 21, *(rng.between(2**20, 2**30) for _ in range(3)))
+        return Sid.of(5, 21, *(rng.draw_between(2**20, 2**30) for _ in range(3)))
 
     def make_old_sid(self, rid: int) -> Sid:
         """Return the SID of an account of the former domain."""
@@ -138,7 +138,7 @@ class EnterprisePlan:
         rid = FIRST_RID + 2 * number
         return (
             self.make_old_sid(rid)
-            if self.make_rng("old account", number).one_in(OLD_IN)
+            if self.make_rng("old account", number).draw_one_in(OLD_IN)
             else self.make_sid(rid)
         )
 
@@ -170,10 +170,10 @@ class EnterprisePlan:
                 yield self.home_of(site), site
                 continue
             rng = self.make_rng("link", site)
-            first = self._find_native(min(rng.below(site), rng.below(site)))
+            first = self._find_native(min(rng.draw_below(site), rng.draw_below(site)))
             yield first, site
-            if site > FOREIGN_FIRST and rng.one_in(3):
-                other = self._find_native((first + 1 + rng.below(site - 1)) % site)
+            if site > FOREIGN_FIRST and rng.draw_one_in(3):
+                other = self._find_native((first + 1 + rng.draw_below(site - 1)) % site)
                 if other != first:
                     yield other, site
 
@@ -201,7 +201,7 @@ class EnterprisePlan:
         if machine < self.sites:
             return machine
         rng = self.make_rng("site of", machine)
-        return min(rng.below(self.sites), rng.below(self.sites))
+        return min(rng.draw_below(self.sites), rng.draw_below(self.sites))
 
     def sites_of(self, machine: int) -> tuple[int, ...]:
         """Return all sites of a machine: connectors are in two."""
@@ -226,7 +226,7 @@ class EnterprisePlan:
             return MachineRole(routing=True, directory=kind, server=True)
         if self.is_foreign_machine(machine):
             return MachineRole()
-        draw = self.make_rng("role", machine).below(100)
+        draw = self.make_rng("role", machine).draw_below(100)
         if draw < 2:
             return MachineRole(
                 routing=True, directory=DirectoryServerType.BACKUP_SITE_CONTROLLER, server=True
@@ -252,7 +252,7 @@ class EnterprisePlan:
     def find_routing_server(self, machine: int) -> int | None:
         """Return the routing server of a machine; None if it sends directly."""
         direct = self.choose_role(machine).routing or self.is_foreign_machine(machine)
-        if direct or self.make_rng("direct", machine).below(10) < 3:
+        if direct or self.make_rng("direct", machine).draw_below(10) < 3:
             return None
         return self.find_gate(self.site_of(machine))
 

@@ -36,7 +36,7 @@ class Queues:
         self._machine = machine
         self._prefix = f"{lower_each(plan.name_machine(machine))}\\"
         self._place = plan.name_site(plan.site_of(machine)).name
-        self._first_name = plan.make_rng("names", machine).below(NAMES)
+        self._first_name = plan.make_rng("names", machine).draw_below(NAMES)
         self._security = cache(self._make_security)
 
     def __iter__(self) -> Iterator[Queue]:
@@ -54,7 +54,7 @@ class Queues:
             name: the name, instead of `number`.
         """
         rng = self._plan.make_rng("queue", ordinal)
-        area, multicast = rng.of(sample_names.AREAS), rng.one_in(MULTICAST_IN)
+        area, multicast = rng.of(sample_names.AREAS), rng.draw_one_in(MULTICAST_IN)
         values: dict[str, Any] = {
             "identifier": self._plan.compute_guid("queue", ordinal),
             "label": rng.of(sample_names.LABEL_FORMS).format(
@@ -63,14 +63,14 @@ class Queues:
             **draw_times(rng),
             "type": self._plan.compute_guid("type", area),
             "pathname": self._prefix + (name or self._make_name(number or 0, rng)),
-            "journaling": rng.one_in(3),
+            "journaling": rng.draw_one_in(3),
             "quota": rng.of(QUOTAS),
             "journal_quota": rng.of(QUOTAS),
-            "authentication": rng.one_in(6),
+            "authentication": rng.draw_one_in(6),
             "privacy_level": rng.of(PRIVACY),
-            "transactional": not multicast and rng.one_in(3),  # MSMQ allows no transactions by multicast
+            "transactional": not multicast and rng.draw_one_in(3),  # MSMQ allows no transactions by multicast
             "multicast_address": _draw_multicast(rng) if multicast else "",
-            "security": self._security(rng.below(OWNERS + 1), rng.below(security.QUEUE_FORMS)),
+            "security": self._security(rng.draw_below(OWNERS + 1), rng.draw_below(security.QUEUE_FORMS)),
             "base_priority": rng.of(PRIORITIES),
         }
         return Queue.from_directory(values)
@@ -82,7 +82,7 @@ class Queues:
         variant, step = divmod(index, len(sample_names.STEPS))
         name = f"{sample_names.AREAS[area]}.{sample_names.STEPS[step]}{sample_names.VARIANTS[variant]}"
         name += f".{again}" if again else ""
-        if rng.one_in(LONG_IN):
+        if rng.draw_one_in(LONG_IN):
             return f"{sample_names.LONG_PREFIX}{name}{rng.of(sample_names.LONG_SUFFIXES)}"
         return name
 
@@ -93,7 +93,7 @@ class Queues:
         """
         plan = self._plan
         sid = plan.make_sid(security.DOMAIN_ADMINS_RID)
-        if owner == 0 and plan.make_rng("old owner", self._machine).one_in(OLD_OWNERS_IN):
+        if owner == 0 and plan.make_rng("old owner", self._machine).draw_one_in(OLD_OWNERS_IN):
             sid = plan.make_old_sid(security.DOMAIN_ADMINS_RID)
         elif owner < OWNERS and plan.users:
             sid = plan.make_user_sid((self._machine * OWNERS + owner) % plan.users)
@@ -103,4 +103,5 @@ class Queues:
 
 
 def _draw_multicast(rng: SeededRandom) -> str:
-    return f"234.{rng.below(256)}.{rng.below(256)}.{rng.between(1, 254)}:{rng.between(1024, 65_535)}"
+    second, third, last = rng.draw_below(256), rng.draw_below(256), rng.draw_between(1, 254)
+    return f"234.{second}.{third}.{last}:{rng.draw_between(1024, 65535)}"

@@ -32,7 +32,7 @@ class SeededRandom:
         self._bits = 0
         self._left = 0
 
-    def below(self, limit: int) -> int:
+    def draw_below(self, limit: int) -> int:
         """Draw a number from 0 to ``limit - 1``."""
         size = limit.bit_length()
         if self._left < size + _SPARE_BITS:
@@ -44,17 +44,17 @@ class SeededRandom:
         self._left -= size
         return number
 
-    def one_in(self, count: int) -> bool:
+    def draw_one_in(self, count: int) -> bool:
         """Return True with a probability of 1 to `count`."""
-        return self.below(count) == 0
+        return self.draw_below(count) == 0
 
     def of(self, items: Sequence[T]) -> T:
         """Draw one of some items."""
-        return items[self.below(len(items))]
+        return items[self.draw_below(len(items))]
 
-    def between(self, low: int, high: int) -> int:
+    def draw_between(self, low: int, high: int) -> int:
         """Draw a number from `low` to `high`, both included."""
-        return low + self.below(high - low + 1)
+        return low + self.draw_below(high - low + 1)
 
 
 def compute_guid(*names: object) -> UUID:

@@ -185,17 +185,17 @@ def test_whatever_is_given_up_and_when_all_copies_become_equal(seed) -> None:
     rng = SeededRandom("damage", seed)
     untouched = of_type(*UNTOUCHED)
     for host in net.hosts.values():
-        host.store.is_hurt = lambda operation: not untouched(operation) and rng.one_in(6)
+        host.store.is_hurt = lambda operation: not untouched(operation) and rng.draw_one_in(6)
     done = []
     for n in range(30):
-        match rng.below(8):
+        match rng.draw_below(8):
             case 0:
                 net.restart(rng.of(list(net.hosts)))
             case 1:
                 net.create_site(f"S{n}", "")
             case _:
                 done.append((n, queue(net, f"q{n}")))
-        net.run(rng.below(60))
+        net.run(rng.draw_below(60))
     assert any(host.store.hurt for host in net.hosts.values())
     for host in net.hosts.values():
         host.store.is_hurt = of_type()

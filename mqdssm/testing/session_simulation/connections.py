@@ -70,7 +70,7 @@ class SessionLink:
     def write(self, endpoint: "SessionEndpoint", data: bytes) -> None:
         """Bring octets to the other end, in some pieces."""
         end, rng = self._find_other_end(endpoint), self._world.rng
-        places = sorted(rng.below(len(data) + 1) for _ in range(rng.below(_PIECES_MAX)))
+        places = sorted(rng.draw_below(len(data) + 1) for _ in range(rng.draw_below(_PIECES_MAX)))
         for start, stop in zip((0, *places), (*places, len(data)), strict=True):
             self._deliver_later(end, partial(self._process_octets, end, data[start:stop]))
 
@@ -93,7 +93,7 @@ class SessionLink:
         for end in self._ends:
             if end.framer.pending_bytes:
                 self._world.counts["cut inside a packet"] += 1
-            if rng.below(100) < NOTICED_PERCENT:
+            if rng.draw_below(100) < NOTICED_PERCENT:
                 self._world.after(rng.of((0.0, 1.0, 30.0)), partial(end.endpoint.lose, "cut", end.number))
 
     def resume(self, endpoint: "SessionEndpoint") -> None:

@@ -271,7 +271,7 @@ class SessionEndpoint:
         if self._timers.get(name) == start:
             del self._timers[name]
             self.handle(TimerFired(name=name))
-        elif self.machine.world.rng.one_in(10):  # the driver was too late to cancel it
+        elif self.machine.world.rng.draw_one_in(10):  # the driver was too late to cancel it
             self.handle(TimerFired(name=name))
 
     # --- checks

@@ -69,7 +69,7 @@ class SimulatedMachine:
             if not capacity:
                 endpoint.step(do.MessagesWaiting())
                 return
-            together = self.world.rng.between(1, min(len(waiting), capacity))
+            together = self.world.rng.draw_between(1, min(len(waiting), capacity))
             first = sorted(waiting.values(), key=lambda message: message.order)[:together]
             endpoint.send([waiting.pop(message.number) for message in first])
         initiator = self.sessions.get(neighbour)
@@ -103,7 +103,7 @@ class SimulatedMachine:
         world = self.world
         settings = SessionSettings(
             identifier=self.identifier,
-            window_size=world.rng.between(*world.options.window_sizes),
+            window_size=world.rng.draw_between(*world.options.window_sizes),
             unstored_max=world.options.unstored_max,
         )
         cookies: Iterator[int] | None = world.tokens if is_initiator and world.options.has_pings else None

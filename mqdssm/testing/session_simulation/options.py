@@ -48,14 +48,14 @@ def session_options_of(seed: int) -> SessionOptions:
     """Draw the options of a seed."""
     rng = SeededRandom("session options", seed)
     return SessionOptions(
-        machines=rng.between(2, len(MACHINES)),
+        machines=rng.draw_between(2, len(MACHINES)),
         window_sizes=(1, rng.of((1, 2, 5, 64, 64))),
         unstored_max=rng.of((1, 2, 8, 1024, 1024)),
         delay_s=rng.of((0.01, 0.5, 5.0)),
         store_s=rng.of((0.0, 0.5, 20.0)),
-        are_counts_high=rng.one_in(2),
-        has_shared_sessions=rng.one_in(3),
-        are_names_direct=not rng.one_in(3),
-        are_octets=rng.one_in(2),
-        has_pings=rng.one_in(3),
+        are_counts_high=rng.draw_one_in(2),
+        has_shared_sessions=rng.draw_one_in(3),
+        are_names_direct=not rng.draw_one_in(3),
+        are_octets=rng.draw_one_in(2),
+        has_pings=rng.draw_one_in(3),
     )

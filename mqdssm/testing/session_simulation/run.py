@@ -52,7 +52,7 @@ def _fill(world: SessionWorld) -> None:
         return source, rng.of([name for name in names if name != source])
 
     for _ in range(world.options.messages):
-        schedule_at_random(partial(world.send, *pair(), is_recoverable=rng.one_in(2)))
+        schedule_at_random(partial(world.send, *pair(), is_recoverable=rng.draw_one_in(2)))
     for action, most in (
         (world.cut_connection, 20),
         (world.report_neighbour, 20),
@@ -62,9 +62,9 @@ def _fill(world: SessionWorld) -> None:
         (lambda: world.stop(rng.of(names)), 2),
         (lambda: world.lose_disk(rng.of(names)), 1),
     ):
-        for _ in range(rng.between(0, most)):
+        for _ in range(rng.draw_between(0, most)):
             schedule_at_random(action)
-    for _ in range(rng.between(0, 2)):
+    for _ in range(rng.draw_between(0, 2)):
         start_s, length_s = world.share() * seconds, rng.of((5.0, 120.0))
         world.after(start_s, partial(setattr, world, "are_links_down", True))
         world.after(start_s + length_s, partial(setattr, world, "are_links_down", False))

@@ -100,11 +100,11 @@ class SessionWorld:
 
     def share(self) -> float:
         """Draw a number from 0 to 1."""
-        return self.rng.below(_FINE) / _FINE
+        return self.rng.draw_below(_FINE) / _FINE
 
     def percent(self, percent: int) -> bool:
         """Return True with a probability."""
-        return self.rng.below(100) < percent
+        return self.rng.draw_below(100) < percent
 
     def delay(self) -> float:
         """Draw the delay of a packet."""
@@ -160,7 +160,9 @@ class SessionWorld:
         """Begin a connection with counts before their wrap."""
         for sender, receiver in (endpoints, endpoints[::-1]):
             sent, received = sender.core.sent, receiver.core.received
-            total, recoverable = (65_536 * self.rng.between(1, 3) - self.rng.between(0, 40) for _ in range(2))
+            total, recoverable = (
+                65_536 * self.rng.draw_between(1, 3) - self.rng.draw_between(0, 40) for _ in range(2)
+            )
             sent.count = sent._acknowledged = received.count = total  # noqa: SLF001  no session does this
             sent.recoverable_count = received.recoverable_count = recoverable
             received._stored = received._reported = recoverable  # noqa: SLF001
@@ -186,7 +188,7 @@ class SessionWorld:
         self._connections[:] = [connection for connection in self._connections if not connection.is_cut]
         if self._connections:
             self.counts["cuts"] += 1
-            self._connections.pop(-self.rng.between(1, min(4, len(self._connections)))).cut()
+            self._connections.pop(-self.rng.draw_between(1, min(4, len(self._connections)))).cut()
 
     def report_neighbour(self) -> None:
         """Report that a neighbour was heard, perhaps at another address."""
@@ -194,7 +196,7 @@ class SessionWorld:
             endpoint for machine in self.machines.values() for endpoint in machine.sessions.values()
         ]
         if initiators:
-            self.rng.of(initiators).handle(do.NeighborHeard(is_elsewhere=self.rng.one_in(2)))
+            self.rng.of(initiators).handle(do.NeighborHeard(is_elsewhere=self.rng.draw_one_in(2)))
 
     def close_session(self) -> None:
         """Have a driver close a session, as for a malformed packet."""

@@ -58,32 +58,34 @@ class Chaos:
                 action()
                 self._repeat(every_s, action, rng)
 
-        self._world.schedule.after(rng.between(1, 2000 * every_s) / 1000, go)
+        self._world.schedule.after(rng.draw_between(1, 2000 * every_s) / 1000, go)
 
     def _crash_server(self) -> None:
         up = [candidate for candidate in self._world.servers if candidate.is_up]
         if not up:
             return
         server = self._rng.of(up)
-        match self._rng.below(6):
+        match self._rng.draw_below(6):
             case 0:
                 server.crash()
             case 1:
-                server.crash_soon(PlannedCrash(actions=self._rng.below(_ACTIONS_MAX)))
+                server.crash_soon(PlannedCrash(actions=self._rng.draw_below(_ACTIONS_MAX)))
             case 2 | 3:
-                server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX), operations=CHANGING))
+                server.crash_soon(
+                    PlannedCrash(moments=self._rng.draw_below(_MOMENTS_MAX), operations=CHANGING)
+                )
             case 4:  # these operations are rare: let all servers crash in their next one
                 for target in up:
-                    moments = self._rng.below(_MANY_MOMENTS_MAX)
+                    moments = self._rng.draw_below(_MANY_MOMENTS_MAX)
                     target.crash_soon(PlannedCrash(moments=moments, operations=RESETTING))
             case _:
-                server.crash_soon(PlannedCrash(moments=self._rng.below(_MOMENTS_MAX)))
+                server.crash_soon(PlannedCrash(moments=self._rng.draw_below(_MOMENTS_MAX)))
 
     def _cut_link(self) -> None:
         indexes = [server.index for server in self._world.servers if not server.retired]
-        side = frozenset(index for index in indexes if self._rng.one_in(2))
-        self._world.network.divide(side, one_way=self._rng.one_in(4))
-        length_s = self._rng.between(1, self._world.options.network.cut_max_s)
+        side = frozenset(index for index in indexes if self._rng.draw_one_in(2))
+        self._world.network.divide(side, one_way=self._rng.draw_one_in(4))
+        length_s = self._rng.draw_between(1, self._world.options.network.cut_max_s)
         self._world.schedule.after(float(length_s), self._world.network.heal)
 
     # -- hardships
@@ -100,7 +102,7 @@ class Chaos:
         room = self._later.of((DiskSpace.LITTLE, DiskSpace.NONE))
         server.set_room(room)
         self.counts[f"disk with {room.value}"] += 1
-        length_s = self._later.between(1, self._world.options.fault_options.full_max_s)
+        length_s = self._later.draw_between(1, self._world.options.fault_options.full_max_s)
         self._world.schedule.after(float(length_s), lambda: server.set_room(DiskSpace.PLENTY))
 
     def _damage_entry(self) -> None:
@@ -112,12 +114,12 @@ class Chaos:
         changes = changes_of(server.store, self._later.of(partitions))
         if not changes:
             return
-        newest = self._later.one_in(2)  # the newest number matters most
+        newest = self._later.draw_one_in(2)  # the newest number matters most
         entry = server.damage.add(changes[-1] if newest else self._later.of(changes))
         if entry is not None:
             self.counts["damaged entries"] += 1
             server.say(f"has a damaged entry: {entry}")
-            length_s = self._later.between(1, self._world.options.fault_options.damaged_max_s)
+            length_s = self._later.draw_between(1, self._world.options.fault_options.damaged_max_s)
             damage = server.damage
             self._world.schedule.after(float(length_s), lambda: damage.repair_number(entry))
 
@@ -125,5 +127,5 @@ class Chaos:
         server = self._choose_server()
         if server is not None:
             most = 1000 * self._world.options.fault_options.jump_max_s
-            server.set_clock(self._later.between(-most, most) / 1000)
+            server.set_clock(self._later.draw_between(-most, most) / 1000)
             self.counts["clocks set"] += 1

@@ -60,7 +60,7 @@ class SimulatedClients:
         if self._world.options.work.services:
             self.services.run()
         pace = self._world.options.work.pace_ms
-        self._world.schedule.after(self._rng.between(1, 2 * pace) / 1000, self.run)
+        self._world.schedule.after(self._rng.draw_between(1, 2 * pace) / 1000, self.run)
 
     def any_server(self) -> SimulatedServer | None:
         """Return a random server that runs; None if there is none."""
@@ -149,9 +149,9 @@ class SimulatedClients:
             if live:
                 self._update(server, partition, self._rng.of(live))
             return
-        if free and self._rng.below(PER_MILLE) < self._world.options.work.removals:
+        if free and self._rng.draw_below(PER_MILLE) < self._world.options.work.removals:
             self._delete(server, partition, self._rng.of(free))
-        elif live and self._rng.one_in(2):
+        elif live and self._rng.draw_one_in(2):
             self._update(server, partition, self._rng.of(live))
         else:
             self._create(server, partition, object_type)
@@ -179,8 +179,8 @@ class SimulatedClients:
 
     def _build_object_arguments(self, entry: NumberedChange) -> dict[str, object]:
         """Return arguments that name an object, by path name or else by identifier."""
-        if entry.path and self._rng.one_in(2):
-            path = entry.path.upper() if self._rng.one_in(4) else entry.path
+        if entry.path and self._rng.draw_one_in(2):
+            path = entry.path.upper() if self._rng.draw_one_in(4) else entry.path
             return {"path_name": path}
         return {"identifier": entry.identifier}
 
@@ -223,7 +223,7 @@ class SimulatedClients:
         )
 
     def _make_name(self, partition: PartitionLedger, object_type: ObjectType) -> str | None:
-        few = self._rng.below(self._world.options.work.few)
+        few = self._rng.draw_below(self._world.options.work.few)
         if object_type is ObjectType.QUEUE:
             machines = partition.live(ObjectType.MACHINE)
             return f"{self._rng.of(machines).path}\\q{few}" if machines else None
@@ -252,7 +252,7 @@ class SimulatedClients:
         return (mark, *self._make_other_value(object_type))
 
     def _make_other_value(self, object_type: ObjectType) -> Properties:
-        if self._rng.one_in(2):
+        if self._rng.draw_one_in(2):
             return ()
         other = {
             ObjectType.QUEUE: Propid.Q_QUOTA,
@@ -261,13 +261,13 @@ class SimulatedClients:
             ObjectType.CN: Propid.CN_PROTOCOLID,
             ObjectType.ENTERPRISE: Propid.E_S_INTERVAL1,
         }.get(object_type)
-        return () if other is None else ((other, self._rng.below(1 << 8)),)
+        return () if other is None else ((other, self._rng.draw_below(1 << 8)),)
 
     def _make_needed_properties(self, partition: PartitionLedger, object_type: ObjectType) -> Properties:
         """Return the other properties that a new object needs ([MS-MQDS] 3.1.6.3)."""
         match object_type:
             case ObjectType.QUEUE:
-                hidden = self._world.options.work.site_scope and self._rng.one_in(3)
+                hidden = self._world.options.work.site_scope and self._rng.draw_one_in(3)
                 return ((Propid.Q_SCOPE, int(Scope.SITE if hidden else Scope.ENTERPRISE)),)
             case ObjectType.MACHINE:
                 return build_machine_properties(partition.partition_id, 0)

@@ -221,8 +221,8 @@ class DrivenServer(SimulatedServer):
         if machinery.is_working:
             raise Violation(f"{self.name} has two operations under way")
         machinery.is_working = self._waits = True
-        if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
-            self._store_later(machinery, self._rng.below(faults.slow_max_ms + 1) / 1000)
+        if faults.slow and self._rng.draw_below(PER_MILLE) < faults.slow:
+            self._store_later(machinery, self._rng.draw_below(faults.slow_max_ms + 1) / 1000)
 
     def perform(self, operation: Operation) -> Result:
         """Perform an operation for the store thread, with faults.

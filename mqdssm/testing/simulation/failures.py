@@ -36,12 +36,12 @@ def fail(
     Returns:
         The result for the engine.
     """
-    moments = rng.below(_MOMENTS_MAX)
+    moments = rng.draw_below(_MOMENTS_MAX)
     on_torn()
     if isinstance(operation, ops.ApplyChanges):
         return _fail_changes(store, operation, rng, moments)
     store.perform_torn(operation, moments)
-    if rng.one_in(3):
+    if rng.draw_one_in(3):
         return _FAILED
     if isinstance(operation, ops.CreateObject | ops.UpdateObject | ops.DeleteObject):
         return ops.ObjectOutcome(status=rng.of(_STATUSES))
@@ -57,11 +57,11 @@ def _fail_changes(
     """Apply the first changes of a batch and a part of the rest; return a failure."""
     if not operation.changes:
         return _FAILED
-    count = rng.below(len(operation.changes))
+    count = rng.draw_below(len(operation.changes))
     if count:
         applied = store.perform(replace(operation, changes=operation.changes[:count]))
         count = applied.count if isinstance(applied, ops.Applied) else 0  # its disk may be full, too
     store.perform_torn(replace(operation, changes=operation.changes[count:]), moments)
-    if rng.one_in(3):
+    if rng.draw_one_in(3):
         return _FAILED
     return ops.Applied(count=rng.of((0, count)), status=rng.of(_STATUSES))

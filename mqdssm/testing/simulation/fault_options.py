@@ -72,18 +72,18 @@ def hardships_of(seed: int, generation: Generation) -> FaultOptions:
         damaged_max_s=rng.of((10, 90, 400)),
         jump_every_s=_draw_or_zero(rng, (6, 40)),
         jump_max_s=rng.of((3, 100, 10_000)),
-        mixed=rng.one_in(4),
-        windows=rng.of((300, 1000)) if rng.one_in(4) else 0,
-        trespassed=rng.one_in(3),
+        mixed=rng.draw_one_in(4),
+        windows=rng.of((300, 1000)) if rng.draw_one_in(4) else 0,
+        trespassed=rng.draw_one_in(3),
     )
     if generation < Generation.HOSTILE:
         return options
     if generation is Generation.FOREIGN:
         return replace(_with_other_programs(options, seed), windows=0)
-    if generation >= Generation.COMBINED and SeededRandom("other programs", seed).one_in(_FOREIGN_EVERY):
+    if generation >= Generation.COMBINED and SeededRandom("other programs", seed).draw_one_in(_FOREIGN_EVERY):
         options = _with_other_programs(options, seed)
     hostile = SeededRandom("hostile", seed)
-    if generation < Generation.ALL or hostile.one_in(_HOSTILE_EVERY):
+    if generation < Generation.ALL or hostile.draw_one_in(_HOSTILE_EVERY):
         return _with_hostile_server(options, hostile)
     return options
 
@@ -98,10 +98,10 @@ def _with_hostile_server(fault_options: FaultOptions, rng: SeededRandom) -> Faul
         fault_options,
         lies_every_ms=rng.of((300, 1_500, 6_000)),
         bent=rng.of((0, 100, 500)),
-        is_hostile_server_removed=rng.one_in(3),
+        is_hostile_server_removed=rng.draw_one_in(3),
     )
 
 
 def _draw_or_zero(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in two of three cases."""
-    return rng.of(choices) if rng.one_in(3) else 0
+    return rng.of(choices) if rng.draw_one_in(3) else 0

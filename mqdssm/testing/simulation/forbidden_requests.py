@@ -45,7 +45,7 @@ class ForbiddenRequests:
         server = self._clients.any_server()
         if server is not None:
             self._send_forbidden(server, self._world.ledger.partitions[PEC_PARTITION_ID])
-        self._world.schedule.after(self._rng.between(1, 2 * _PACE_MS) / 1000, self.run)
+        self._world.schedule.after(self._rng.draw_between(1, 2 * _PACE_MS) / 1000, self.run)
 
     def _send_forbidden(self, server: SimulatedServer, enterprise: PartitionLedger) -> None:
         ways: tuple[Callable[[SimulatedServer, PartitionLedger], None], ...] = (
@@ -88,7 +88,7 @@ class ForbiddenRequests:
         if site is None:
             return
         machines = site.live(ObjectType.MACHINE)
-        if machines and self._rng.one_in(2):
+        if machines and self._rng.draw_one_in(2):
             identifier = self._rng.of(machines).identifier
             properties: Properties = ((Propid.QM_SITE_ID, other),)
             self._ask(
@@ -112,7 +112,7 @@ class ForbiddenRequests:
             return
         named: Properties = ((Propid.E_PECNAME, _NOBODY),)
         identifier = live[0].identifier
-        match self._rng.below(3):
+        match self._rng.draw_below(3):
             case 0:
                 self._ask(server, Command.DELETE, ObjectType.ENTERPRISE, enterprise, identifier=identifier)
             case 1:
@@ -133,7 +133,7 @@ class ForbiddenRequests:
         The partition is wrong or unknown, or the object unknown or missing.
         """
         machine = build_machine_properties(PEC_PARTITION_ID, 0)
-        match self._rng.below(4):
+        match self._rng.draw_below(4):
             case 0:
                 self._create(server, ObjectType.MACHINE, enterprise, machine)
             case 1:

@@ -55,7 +55,7 @@ class ForeignWriters:
                 self._write()
                 self.begin()
 
-        self._world.schedule.after(self._rng.between(1, 2000 * every_s) / 1000, go)
+        self._world.schedule.after(self._rng.draw_between(1, 2000 * every_s) / 1000, go)
 
     def _write(self) -> None:
         """Change an object in the directory of its owner or of a replica.
@@ -73,7 +73,7 @@ class ForeignWriters:
             return
         partition, entry = self._rng.of(candidates)
         owner = self._world.servers[partition.giver]
-        is_replica = self._rng.one_in(_REPLICAS)
+        is_replica = self._rng.draw_one_in(_REPLICAS)
         server = self._rng.of(list_members(self._world) or [owner]) if is_replica else owner
         if self._is_recorded(server, partition, entry):
             self._change(server, partition, entry)

@@ -137,5 +137,5 @@ def narrow(generation: Generation, seed: int) -> Generation:
     """Return the generation of one run: in place of `EVERY` the one that it draws."""
     if generation is not Generation.EVERY:
         return generation
-    has_other_programs = SeededRandom("generation", seed).one_in(_FOREIGN_EVERY)
+    has_other_programs = SeededRandom("generation", seed).draw_one_in(_FOREIGN_EVERY)
     return Generation.FOREIGN if has_other_programs else Generation.SHORT

@@ -141,7 +141,7 @@ class HostileMessages:
         partitions = list(self._world.ledger.partitions.values())
         self._partition = self._rng.of(partitions)
         sender = self._sender
-        if self._rng.one_in(8):
+        if self._rng.draw_one_in(8):
             number = self._draw_number()
             return make_false_claims(
                 sender.settings.site_id, sender.name, self._partition.partition_id, number
@@ -162,9 +162,9 @@ class HostileMessages:
         """Make a message more plausible: in the sender's own name, about one partition."""
         values: dict[str, Any] = {}
         for name in ("psc_name", "bsc_name"):
-            if hasattr(message, name) and not self._rng.one_in(3):
+            if hasattr(message, name) and not self._rng.draw_one_in(3):
                 values[name] = self._sender.name
-        if isinstance(message, msg.SyncRequestMessage) and not self._rng.one_in(3):
+        if isinstance(message, msg.SyncRequestMessage) and not self._rng.draw_one_in(3):
             values["requester_name"] = self._sender.name
         if isinstance(message, msg.ChangeRequestMessage):
             values["partition_id"] = message.directory_change.partition_id
@@ -175,10 +175,10 @@ class HostileMessages:
     # -- single values
 
     def _draw_boolean(self) -> bool:
-        return self._rng.one_in(2)
+        return self._rng.draw_one_in(2)
 
     def _draw_partition_id(self) -> Guid:
-        return self._draw_guid() if self._rng.one_in(8) else self._partition.partition_id
+        return self._draw_guid() if self._rng.draw_one_in(8) else self._partition.partition_id
 
     def _draw_guid(self) -> Guid:
         server = self._rng.of(self._world.servers).settings
@@ -187,21 +187,25 @@ class HostileMessages:
 
     def _draw_number(self) -> SequenceNumber:
         highest, rng = self._partition.highest, self._rng
-        near = max(0, highest + rng.between(-3, 5))
+        near = max(0, highest + rng.draw_between(-3, 5))
         return SequenceNumber(rng.of((0, highest, near, near, highest + 1, highest + _FAR, int(MAX))))
 
     def _draw_name(self) -> str:
         """Return the name of any server, an unknown name, or an empty one."""
         rng = self._rng
-        if rng.one_in(6):
-            return rng.of(("", f"{NOBODY}{rng.below(3)}"))
+        if rng.draw_one_in(6):
+            return rng.of(("", f"{NOBODY}{rng.draw_below(3)}"))
         name = rng.of(self._world.servers).name
-        return name.upper() if rng.one_in(6) else name
+        return name.upper() if rng.draw_one_in(6) else name
 
     def _request_identifier(self) -> int:
         """Return a number that a client has used, or a random one."""
         request_ids = list(self._world.book.requests)
-        return self._rng.of(request_ids) if request_ids and self._draw_boolean() else self._rng.below(1 << 20)
+        return (
+            self._rng.of(request_ids)
+            if request_ids and self._draw_boolean()
+            else self._rng.draw_below(1 << 20)
+        )
 
     # -- numbers and changes
 
@@ -215,14 +219,16 @@ class HostileMessages:
             )
             for partition_id in {self._partition.partition_id: 0, self._rng.of(partitions): 0}
         ]
-        name = self._draw_name() if self._rng.one_in(4) else self._sender.name
+        name = self._draw_name() if self._rng.draw_one_in(4) else self._sender.name
         return msg.SeqNumberHeader(machine_name=name, partition_seq_numbers=tuple(numbers))
 
     def _draw_changes(self) -> tuple[msg.DirectoryChange, ...]:
         """Return plausible changes with consecutive numbers."""
         changes = []
-        previous = self._draw_number() if self._rng.one_in(4) else SequenceNumber(self._partition.highest)
-        for _ in range(self._rng.below(_CHANGES_MAX + 1)):
+        previous = (
+            self._draw_number() if self._rng.draw_one_in(4) else SequenceNumber(self._partition.highest)
+        )
+        for _ in range(self._rng.draw_below(_CHANGES_MAX + 1)):
             if previous >= MAX:
                 break
             number = previous.next()
@@ -238,10 +244,10 @@ class HostileMessages:
         return msg.DirectoryChange(
             command=command,
             guid_identifier=identifier,
-            partition_id=self._partition.partition_id if not self._rng.one_in(8) else self._draw_guid(),
+            partition_id=self._partition.partition_id if not self._rng.draw_one_in(8) else self._draw_guid(),
             previous_seq_number=previous,
             seq_number=number,
-            purged_seq_number=self._draw_number() if self._rng.one_in(4) else MIN,
+            purged_seq_number=self._draw_number() if self._rng.draw_one_in(4) else MIN,
             properties=properties,
         )
 

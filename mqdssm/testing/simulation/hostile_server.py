@@ -68,7 +68,7 @@ class HostileServer:
         if server.is_up:
             self._send_false_message(server)
         pace = self._world.options.fault_options.lies_every_ms
-        self._world.schedule.after(self._rng.between(1, 2 * pace) / 1000, lambda: self._run(server))
+        self._world.schedule.after(self._rng.draw_between(1, 2 * pace) / 1000, lambda: self._run(server))
 
     def _send_false_message(self, server: SimulatedServer) -> None:
         """Send a lie to a random server."""
@@ -95,7 +95,7 @@ class HostileServer:
     def _falsify(self, action: Send) -> Send:
         """Return a message of the engine, at random with a false field."""
         bent = self._world.options.fault_options.bent
-        if self._lies is None or self._rng.below(PER_MILLE) >= bent:
+        if self._lies is None or self._rng.draw_below(PER_MILLE) >= bent:
             return action
         message = self._lies.falsify(action.message)
         self.counts[f"lie {type(message).__name__}"] += 1

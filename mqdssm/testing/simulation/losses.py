@@ -68,7 +68,7 @@ class Losses:
         """Start a backup controller with an empty directory."""
         self._stop(server)
         self._world.reinstall(server)
-        yield self._rng.below(30) * 1.0
+        yield self._rng.draw_below(30) * 1.0
         self._start(server)
 
     def restore(self, server: SimulatedServer) -> Task:
@@ -76,7 +76,7 @@ class Losses:
         if not all(map(server.is_whole, server.persisted)):
             return  # no backup during a full synchronization
         copy = self._world.backup(server)
-        yield self._rng.below(200) * 1.0
+        yield self._rng.draw_below(200) * 1.0
         self._stop(server)
         self._world.reinstall(server, copy)
         self._start(server)
@@ -115,7 +115,7 @@ class Losses:
             partition.partition_id: partition.last for partition in self._registry.owned_by(server)
         }
         copy = self._world.backup(server)
-        yield self._rng.below(200) * 1.0
+        yield self._rng.draw_below(200) * 1.0
         partitions = self._registry.owned_by(server)
         if not self.are_known(site_id) or last_numbers.keys() != {
             partition.partition_id for partition in partitions
@@ -146,7 +146,7 @@ class Losses:
         pec_name = pec.name
         server.settings = replace(server.settings, role=Role.PSC, pec_name=pec_name, psc_name="")
         self._world.lose(server)
-        yield self._rng.below(30) * 1.0
+        yield self._rng.draw_below(30) * 1.0
         self._start(server)
         yield from self._wait_until_owned(server, partitions)
 
@@ -263,7 +263,7 @@ class Losses:
         for partition in partitions:
             whole = heir.is_whole(partition.partition_id)
             partition.record_loss(heir.reached(partition.partition_id) if whole else 0)
-        yield self._rng.below(120) * 1.0
+        yield self._rng.draw_below(120) * 1.0
         heir = self._choose_heir(site_id, heir, partitions)
         for partition in sorted(partitions, key=_is_enterprise):
             yield from self._make_authority(heir, partition.partition_id)

@@ -114,14 +114,14 @@ class FaultyNetwork(ABC):
         return not self._one_way or sender in side
 
     def _is_drawn(self, chance: int) -> bool:
-        return chance > 0 and self._rng.below(PER_MILLE) < chance
+        return chance > 0 and self._rng.draw_below(PER_MILLE) < chance
 
     def _delay(self) -> float:
         """Return the delay of a message in seconds."""
         if self._is_drawn(self.faults.late):
             self.counts.late += 1
-            return self._rng.between(_SOON_MS, self.faults.late_max_s * 1000) / 1000
-        return self._rng.between(1, _SOON_MS) / 1000
+            return self._rng.draw_between(_SOON_MS, self.faults.late_max_s * 1000) / 1000
+        return self._rng.draw_between(1, _SOON_MS) / 1000
 
 
 class SimulatedNetwork(FaultyNetwork):
@@ -234,7 +234,7 @@ class SimulatedNetwork(FaultyNetwork):
             if sender.is_up and sender.life == life:
                 sender.step(event)
 
-        self._schedule.after(self._rng.between(1, _SOON_MS) / 1000, back)
+        self._schedule.after(self._rng.draw_between(1, _SOON_MS) / 1000, back)
 
     def _say(self, parcel: MessageInTransit, text: str) -> None:
         if self._trace is not None:

@@ -204,7 +204,7 @@ def options_of(seed: int, generation: Generation | None = None) -> Options:
 def _has_directories(seed: int, generation: Generation) -> bool:
     if generation < Generation.ALL:
         return generation is Generation.DIRECTORIES and seed % _DIRECTORIES_EVERY == 0
-    return generation is not Generation.FOREIGN and SeededRandom("directories", seed).one_in(
+    return generation is not Generation.FOREIGN and SeededRandom("directories", seed).draw_one_in(
         _DIRECTORIES_EVERY
     )
 
@@ -226,14 +226,14 @@ def _with_owners(work: Workload) -> Workload:
 
 
 def _draw_enterprise(rng: SeededRandom) -> tuple[int, ...]:
-    size = rng.below(20)
+    size = rng.draw_below(20)
     if size == 0:
-        sites, bscs = rng.between(4, 8), 4
+        sites, bscs = rng.draw_between(4, 8), 4
     elif size < 6:
-        sites, bscs = rng.between(2, 5), 2
+        sites, bscs = rng.draw_between(2, 5), 2
     else:
-        sites, bscs = rng.between(1, 3), 2
-    return tuple(rng.below(bscs + 1) for _ in range(sites))
+        sites, bscs = rng.draw_between(1, 3), 2
+    return tuple(rng.draw_below(bscs + 1) for _ in range(sites))
 
 
 def _draw_network_faults(rng: SeededRandom) -> NetworkFaults:
@@ -246,7 +246,7 @@ def _draw_network_faults(rng: SeededRandom) -> NetworkFaults:
         unsigned=_draw_or_zero(rng, (5, 50)),
         cut_every_s=_draw_or_zero(rng, (60, 200)),
         cut_max_s=rng.of((10, 60, 400)),
-        coded=rng.one_in(4),
+        coded=rng.draw_one_in(4),
     )
 
 
@@ -264,15 +264,15 @@ def _draw_server_faults(rng: SeededRandom) -> ServerFaults:
 
 def draw_tuning(rng: SeededRandom) -> Tuning:
     """Draw the settings of servers."""
-    sync_wait_s = rng.between(2, 30)
+    sync_wait_s = rng.draw_between(2, 30)
     return Tuning(
-        request_wait_s=float(rng.between(5, 30)),
-        intrasite_s=rng.between(2, 40) / 10,
-        intersite_s=rng.between(5, 150) / 10,
-        header_s=float(rng.between(5, 60)),
-        bsc_ack_s=float(rng.between(20, 300)),
+        request_wait_s=float(rng.draw_between(5, 30)),
+        intrasite_s=rng.draw_between(2, 40) / 10,
+        intersite_s=rng.draw_between(5, 150) / 10,
+        header_s=float(rng.draw_between(5, 60)),
+        bsc_ack_s=float(rng.draw_between(20, 300)),
         sync_wait_s=float(sync_wait_s),
-        sync_wait_max_s=float(sync_wait_s * rng.between(1, 8)),
+        sync_wait_max_s=float(sync_wait_s * rng.draw_between(1, 8)),
         purge_buffer=rng.of((0, 2, 8, 30, 1024)),
         purge_interval=rng.of((1, 4, 16, 256)),
         ack_interval=rng.of((1, 4, 16, 256)),
@@ -285,24 +285,24 @@ def draw_tuning(rng: SeededRandom) -> Tuning:
 
 
 def _work(rng: SeededRandom, *, is_short: bool) -> Workload:
-    topology = rng.one_in(2)
-    duration_s = rng.between(80, 250) if is_short else rng.between(120, 900)
+    topology = rng.draw_one_in(2)
+    duration_s = rng.draw_between(80, 250) if is_short else rng.draw_between(120, 900)
     return Workload(
         duration_s=duration_s,
         pace_ms=rng.of((800, 2_000, 5_000)),
         removals=rng.of((50, 200, 400)),
         few=rng.of((2, 6, 30)),
         topology_every_s=rng.of((20, 60, 150)) if topology else 0,
-        sites_come=rng.one_in(2),
-        sites_go=rng.one_in(3),
-        bscs_come=rng.one_in(2),
-        bscs_go=rng.one_in(2),
-        site_handover=rng.one_in(2),
-        enterprise_handover=rng.one_in(2),
-        renaming=rng.one_in(3),
-        reinstalling=rng.one_in(3),
-        site_scope=rng.one_in(4),
-        takeover=topology and rng.one_in(6),
+        sites_come=rng.draw_one_in(2),
+        sites_go=rng.draw_one_in(3),
+        bscs_come=rng.draw_one_in(2),
+        bscs_go=rng.draw_one_in(2),
+        site_handover=rng.draw_one_in(2),
+        enterprise_handover=rng.draw_one_in(2),
+        renaming=rng.draw_one_in(3),
+        reinstalling=rng.draw_one_in(3),
+        site_scope=rng.draw_one_in(4),
+        takeover=topology and rng.draw_one_in(6),
     )
 
 
@@ -321,18 +321,18 @@ def _draw_later_options(seed: int, work: Workload, generation: Generation, *, is
         is_honest: no server is hostile; a hostile BSC could falsify the recovery of its PSC.
     """
     rng = SeededRandom("later options", seed)
-    if rng.one_in(2):
+    if rng.draw_one_in(2):
         return work
     return replace(
         work,
-        services=rng.one_in(3),
+        services=rng.draw_one_in(3),
         together=rng.of((1, 2, 3)),
-        primary_restoring=rng.one_in(3) and is_honest,
-        takeover_half=work.takeover and not work.renaming and rng.one_in(2),
-        primary_reinstalling=generation >= Generation.REINSTALLED and rng.one_in(2) and is_honest,
+        primary_restoring=rng.draw_one_in(3) and is_honest,
+        takeover_half=work.takeover and not work.renaming and rng.draw_one_in(2),
+        primary_reinstalling=generation >= Generation.REINSTALLED and rng.draw_one_in(2) and is_honest,
     )
 
 
 def _draw_or_zero(rng: SeededRandom, choices: tuple[int, ...]) -> int:
     """Return one of the choices, or 0 in half of the cases."""
-    return rng.of(choices) if rng.one_in(2) else 0
+    return rng.of(choices) if rng.draw_one_in(2) else 0

@@ -103,7 +103,7 @@ class WindowsEngine:
 
 def is_windows(options: Options, index: int) -> bool:
     """Return True if a server behaves as Windows does."""
-    return SeededRandom("windows", index, options.seed).below(PER_MILLE) < options.fault_options.windows
+    return SeededRandom("windows", index, options.seed).draw_below(PER_MILLE) < options.fault_options.windows
 
 
 def tuning_of(options: Options, index: int) -> Tuning:

@@ -108,7 +108,7 @@ class Simulation:
     def _install_enterprise(self) -> None:
         """Install the enterprise; in one of four runs the faults begin first."""
         options = self.world.options
-        if self._rng.one_in(4):
+        if self._rng.draw_one_in(4):
             self._chaos.begin()
         self._run_task(self._administrator.found_enterprise())
         for _ in range(options.bscs[0]):

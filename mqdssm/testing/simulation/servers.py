@@ -228,7 +228,7 @@ class SimulatedServer:
         self.life += 1
         self._set_clock()
         self.say(f"starts, life {self.life}")
-        number = self._rng.below(1 << 31)  # of its first request; half of the lives begin alike (R10)
+        number = self._rng.draw_below(1 << 31)  # of its first request; half of the lives begin alike (R10)
         self._engine = self._world.make_engine(self.settings, number if number % 2 else self.life << 16)
         self.begin(self._engine)
 
@@ -329,8 +329,8 @@ class SimulatedServer:
     def _set_clock(self) -> None:
         skew = self.faults.skew_max_s * 1000
         drift = self.faults.drift_max * (_DRIFT // PER_MILLE)
-        self._rate = 1 + self._rng.between(-drift, drift) / _DRIFT
-        self._zero = EPOCH_S + self._rng.between(-skew, skew) / 1000
+        self._rate = 1 + self._rng.draw_between(-drift, drift) / _DRIFT
+        self._zero = EPOCH_S + self._rng.draw_between(-skew, skew) / 1000
 
     def _carry_out(self, actions: list[Action]) -> None:
         planned_crash = self._planned_crash
@@ -385,11 +385,11 @@ class SimulatedServer:
             self.crash()
             return None
         if faults.flaky and self._is_lost(operation):
-            self._perform_later(self._rng.between(1, _REPEAT_MS_MAX), token, operation)
+            self._perform_later(self._rng.draw_between(1, _REPEAT_MS_MAX), token, operation)
             return None
         if faults.failing and self._is_failing(operation):
             return Performed(token=token, result=self._fail(operation))
-        if faults.slow and self._rng.below(PER_MILLE) < faults.slow:
+        if faults.slow and self._rng.draw_below(PER_MILLE) < faults.slow:
             self._perform_slowly(token, operation)
             return None
         result = self._perform_now(operation)
@@ -415,16 +415,16 @@ class SimulatedServer:
 
         The store cannot be reached, or does the operation and its answer is lost.
         """
-        if not self.faults.flaky or self._rng.below(PER_MILLE) >= self.faults.flaky:
+        if not self.faults.flaky or self._rng.draw_below(PER_MILLE) >= self.faults.flaky:
             return False
-        if self._rng.one_in(2):
+        if self._rng.draw_one_in(2):
             self._perform_now(operation)
         return True
 
     def _is_failing(self, operation: Operation) -> bool:
         """Return True if an operation is to fail."""
         chance = self.faults.failing
-        return chance > 0 and isinstance(operation, FAILING) and self._rng.below(PER_MILLE) < chance
+        return chance > 0 and isinstance(operation, FAILING) and self._rng.draw_below(PER_MILLE) < chance
 
     def _perform_later(self, milliseconds: int, token: int, operation: Operation) -> None:
         life = self.life
@@ -441,7 +441,7 @@ class SimulatedServer:
         """Perform an operation after a delay, and return its result after another delay."""
         life = self.life
         limit = self.faults.slow_max_ms + 1
-        before, behind = self._rng.below(limit) / 2000, self._rng.below(limit) / 2000
+        before, behind = self._rng.draw_below(limit) / 2000, self._rng.draw_below(limit) / 2000
 
         def do() -> None:
             if self.life == life:

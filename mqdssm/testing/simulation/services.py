@@ -50,7 +50,7 @@ class Services:
         partitions = [
             partition for partition in self._world.ledger.partitions.values() if self._has_begun(partition)
         ]
-        if not partitions or not self._rng.one_in(3):
+        if not partitions or not self._rng.draw_one_in(3):
             return
         partition = self._rng.of(partitions)
         server = self._world.servers[partition.giver]
@@ -76,7 +76,7 @@ class Services:
         live = partition.live(kind)
         request = self._clients.take_number()
         command, path_name = Command.CREATE, None
-        if live and self._rng.one_in(2):
+        if live and self._rng.draw_one_in(2):
             command = self._rng.of((Command.UPDATE, Command.UPDATE, Command.DELETE))
             identifier = self._rng.of(live).identifier
         else:
@@ -110,7 +110,7 @@ class Services:
             world.book.record_answer(change.request, int(status), world.schedule.now)
             return
         self.written += status == Hresult.MQ_OK
-        if world.is_faulty and world.options.servers.crash_every_s and self._rng.one_in(_STOPS):
+        if world.is_faulty and world.options.servers.crash_every_s and self._rng.draw_one_in(_STOPS):
             server.crash()
             return
         event = PropagateChange(

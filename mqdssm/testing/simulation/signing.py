@@ -148,7 +148,7 @@ class MessageForger:
         The bit is in its body or signature.
         """
         self._count("changed messages")
-        if self._rng.one_in(2):
+        if self._rng.draw_one_in(2):
             new_message = replace(message, body=self._flip_bit(message.body))
         else:
             new_message = replace(message, signature=self._flip_bit(message.signature))
@@ -156,8 +156,8 @@ class MessageForger:
         return new_message
 
     def _flip_bit(self, data: bytes) -> bytes:
-        at = self._rng.below(len(data))
-        return data[:at] + bytes((data[at] ^ (1 << self._rng.below(8)),)) + data[at + 1 :]
+        at = self._rng.draw_below(len(data))
+        return data[:at] + bytes((data[at] ^ (1 << self._rng.draw_below(8)),)) + data[at + 1 :]
 
     def forged(self, message: Message) -> Message:
         """Return a copy of a message in its sender's name, with the intruder's signature."""
@@ -177,7 +177,7 @@ class MessageForger:
             return None
         self._count("replayed messages")
         target, message = self._rng.of(self._recorded)
-        if self._rng.one_in(2):
+        if self._rng.draw_one_in(2):
             identifier = MessageId(message.identifier.source, message.identifier.number + _REPEATED)
             message = replace(message, identifier=identifier)
         return target, message

@@ -127,7 +127,7 @@ class Administrator:
                 self._under_way.append(chosen)
                 self.begin(chosen.make(), lambda: self._under_way.remove(chosen))
         every = self._world.options.work.topology_every_s
-        self._world.schedule.after(self._rng.between(500, 1500) / 1000 * every, self.run)
+        self._world.schedule.after(self._rng.draw_between(500, 1500) / 1000 * every, self.run)
 
     def _count(self, name: str) -> None:
         self.done[name] += 1
@@ -275,7 +275,7 @@ class Administrator:
             pec_name=world.pec.name,
             psc_name=self._registry.owner(site_id).name,
         )
-        before = self._rng.one_in(3)
+        before = self._rng.draw_one_in(3)
         if before:
             world.start(server)
         yield from self._create_machine(server, Service.BSC)
@@ -289,7 +289,7 @@ class Administrator:
     def remove_bsc(self, server: SimulatedServer) -> Task:
         """Remove a backup controller."""
         yield from self._remove_machine(server)
-        yield self._rng.below(20) * 1.0
+        yield self._rng.draw_below(20) * 1.0
         self._world.retire(server)
         self._losses.name_pec()  # a new BSC may know it alone, as its PSC before a handover (decision R118)
 
@@ -321,7 +321,7 @@ class Administrator:
             yield from self._delete(PEC_PARTITION_ID, site_id, tries=1)
             yield PAUSE_S
         owner = self._registry.owner(site_id)
-        yield self._rng.below(30) * 1.0
+        yield self._rng.draw_below(30) * 1.0
         self._world.retire(owner)
         self._losses.name_pec()  # a new server may still know this one as its PEC alone (decision R118)
 
@@ -414,7 +414,7 @@ class Administrator:
         if server.is_up:
             server.crash()
         self._world.rename(server, self._make_name())
-        yield self._rng.below(30) * 1.0
+        yield self._rng.draw_below(30) * 1.0
         server.is_kept_down = False
         self._world.start(server)
         # if no server has its machine object yet, which identifies it, operators must tell them (R107)
@@ -539,7 +539,7 @@ class Administrator:
 
     def _vary_case(self, name: str) -> str:
         """Return a machine name, sometimes in capitals."""
-        return name.upper() if self._rng.one_in(4) else name
+        return name.upper() if self._rng.draw_one_in(4) else name
 
     def _say(self, text: str) -> None:
         if self._world.trace is not None:

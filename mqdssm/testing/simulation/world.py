@@ -303,7 +303,7 @@ class World:
     def crashed(self, server: SimulatedServer) -> None:
         """Count a crash, and schedule the next start of the server."""
         self.counts.crashes += 1
-        down_ms = self.rng.between(100, 100 + 1000 * self.options.servers.down_max_s)
+        down_ms = self.rng.draw_between(100, 100 + 1000 * self.options.servers.down_max_s)
         self.schedule.after(down_ms / 1000, lambda: None if server.is_kept_down else self.start(server))
         for partition in server.persisted.values():
             name = partition.purge_state.name

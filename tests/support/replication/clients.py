@@ -153,7 +153,7 @@ class Client:
     def _change_something(self) -> None:
         kind = self._rng.of(self._types)
         found = self.live(kind)
-        chance = self._rng.below(10)
+        chance = self._rng.draw_below(10)
         if found and chance < 3:
             self._update(self._rng.of(found))
         elif found and chance < 5 and kind is not ObjectType.SITE:
@@ -174,7 +174,7 @@ class Client:
         if kind is ObjectType.QUEUE:
             machine = self._rng.of(machines).path_name
             taken = {one.path_name for one in self.live(ObjectType.QUEUE)}
-            again = f"{machine}\\{self._name(self._rng.below(6))}"  # names come again
+            again = f"{machine}\\{self._name(self._rng.draw_below(6))}"  # names come again
             thing.path_name = f"{machine}\\{self._name(number)}" if again in taken else again
         elif kind in _NAMES:
             thing.path_name = f"{self.name}{kind.name[0]}{number}"
@@ -212,7 +212,9 @@ class Client:
                 return ((Propid.S_PSC, f"nobody{self.name}"), (Propid.S_PSC_SIGNPK, b""))
             case ObjectType.USER:
                 sid = bytes(
-                    Sid.parse(f"S-1-5-21-{self._rng.below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}")
+                    Sid.parse(
+                        f"S-1-5-21-{self._rng.draw_below(1 << 31)}-2-3-{thing.identifier.uuid.int & 0xFFFF}"
+                    )
                 )
                 return ((Propid.U_SID, sid), (Propid.U_SIGN_CERT, b"certificate"), (Propid.U_DIGEST, ()))
             case ObjectType.ROUTING_LINK:
@@ -241,7 +243,7 @@ class Client:
     def _values(self, kind: ObjectType) -> Properties:
         """Some properties with values of chance, one at least."""
         free = [one for one in CHANGED[kind] if one not in _LEFT_ALONE]
-        chosen = {self._rng.of(free) for _ in range(self._rng.between(1, 5))}
+        chosen = {self._rng.of(free) for _ in range(self._rng.draw_between(1, 5))}
         return tuple((one, self._value(one)) for one in sorted(chosen))
 
     def _value(self, propid: Propid) -> Any:
@@ -250,25 +252,25 @@ class Client:
             return self._rng.of((_DESCRIPTOR, compute_octets(30, self.name, self._made)))
         if propid.variant in INTEGERS:
             low, high = INTEGERS[propid.variant]
-            return self._rng.of((low, high, 0, 1, self._rng.between(low, high)))
+            return self._rng.of((low, high, 0, 1, self._rng.draw_between(low, high)))
         match propid.variant:
             case Variant.LPWSTR:
                 return self._rng.of(_TEXTS)
             case Variant.CLSID:
                 return guid_of(f"value {self._made}")
             case Variant.CLSIDS:
-                return tuple(guid_of(f"value {self._made} {n}") for n in range(self._rng.below(3)))
+                return tuple(guid_of(f"value {self._made} {n}") for n in range(self._rng.draw_below(3)))
             case Variant.LPWSTRS:
-                return tuple(self._rng.of(_TEXTS) for _ in range(self._rng.below(3)))
+                return tuple(self._rng.of(_TEXTS) for _ in range(self._rng.draw_below(3)))
             case _:
-                return compute_octets(self._rng.below(40), self.name, self._made)
+                return compute_octets(self._rng.draw_below(40), self.name, self._made)
 
     # -- asking
 
     def _until(self, command: Command, thing: Thing, properties: Properties) -> bool:
         """Ask for a change until it is known what became of it; whether it was made."""
         until = time.monotonic() + self._patience_s
-        by_name = command is not Command.CREATE and thing.path_name is not None and self._rng.one_in(2)
+        by_name = command is not Command.CREATE and thing.path_name is not None and self._rng.draw_one_in(2)
         unsure = False
         while True:
             self.attempts += 1

@@ -199,9 +199,9 @@ def test_numbers_that_cannot_be(changes, words):
 
 def test_dice_give_the_same_for_ever():
     rng = SeededRandom(7, "x", 1)
-    drawn = [rng.below(1000) for _ in range(100)]
+    drawn = [rng.draw_below(1000) for _ in range(100)]
     again = SeededRandom(7, "x", 1)
-    assert drawn == [again.below(1000) for _ in range(100)]
+    assert drawn == [again.draw_below(1000) for _ in range(100)]
     assert drawn[:6] == [899, 229, 251, 734, 425, 718]
     assert compute_guid(7, "x") == UUID("7d4eb644-5cc2-4367-9c40-855d02288e6b")
     assert compute_octets(4, 7, "x").hex() == "4a670120"
@@ -211,6 +211,6 @@ def test_dice_are_fair():
     rng = SeededRandom("fair")
     counts = [0] * 6
     for _ in range(6000):
-        counts[rng.below(6)] += 1
+        counts[rng.draw_below(6)] += 1
     assert all(850 < count < 1150 for count in counts)
-    assert {rng.between(3, 5) for _ in range(100)} == {3, 4, 5}
+    assert {rng.draw_between(3, 5) for _ in range(100)} == {3, 4, 5}
