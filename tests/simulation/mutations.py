@@ -355,7 +355,9 @@ MUTATIONS = (
     Mutation("answers MQ_OK always", 1, patches=((requests, "_send_reply", _always_ok),)),
     Mutation("no answer is an error", 1, patches=((requests, "_end_request", _sure),)),
     Mutation("hands over and keeps", 14, patches=((succession, "hand_over", _keeps_owning),)),
-    Mutation("inherits without the log", 14, patches=((succession, "own_if_named", _inherits_early),)),
+    Mutation(
+        "inherits without the log", 14, patches=((succession, "become_authority_if_named", _inherits_early),)
+    ),
     Mutation("header says one more", 1, patches=((propagation, "_make_header", _boasts),)),
     Mutation(
         "an old copy is used as it is",
