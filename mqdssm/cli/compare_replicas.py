@@ -11,7 +11,7 @@ import typer
 
 from mqdssm.cli.diff import CONNECTION_PREFIX
 from mqdssm.cli.exits import ExitCode, UsageProblem
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.store.ldap.replicas import Replica, ReplicaDifference
@@ -40,7 +40,7 @@ def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
     count = 0
     with contextlib.ExitStack() as stack:
         opened = [_open_replica(run, named, stack) for named in replicas]
-        with usage_problems():
+        with convert_usage_problems():
             comparison = ReplicaComparison(opened)
         rows = []
         with run.output.progress("comparing", counted=False):
@@ -78,7 +78,7 @@ def _open_replica(run: CommandRun, named: str, stack: contextlib.ExitStack) -> "
     else:
         raise UsageProblem(f"{named!r} is no replica: name an LDAP URL, or {CONNECTION_PREFIX}NAME")
     session = stack.enter_context(Session.open(of.connection_options(read_only=True)))
-    with usage_problems():
+    with convert_usage_problems():
         return Replica(session)
 
 
@@ -110,7 +110,7 @@ def _build_row(difference: "ReplicaDifference") -> tuple[str, ...]:
     )
 
 
-app = command_app(
+app = declare_command(
     compare_replicas,
     examples=(
         "mqdssm compare-replicas ldap://pec.example.com ldap://psc1.example.com",

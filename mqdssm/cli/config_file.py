@@ -21,14 +21,14 @@ _BESIDE: Final = ("connections", "default")
 _NO_PASSWORD: Final = "put the password into a file of its own and name that with password_file"  # noqa: S105  no password
 
 
-def default_file() -> Path:
+def find_default_file() -> Path:
     """Return the usual place of the configuration file on this kind of system."""
     return Path(typer.get_app_dir("mqdssm")) / FILE_NAME
 
 
-def shown_default_file() -> str:
+def describe_default_file() -> str:
     """Return the usual place of the configuration file for people, with ``~``."""
-    file = default_file()
+    file = find_default_file()
     return f"~/{file.relative_to(Path.home()).as_posix()}" if file.is_relative_to(Path.home()) else str(file)
 
 
@@ -50,7 +50,7 @@ def read_config(
     """
     named = config or os.environ.get("MQDSSM_CONFIG")
     connection = connection or os.environ.get("MQDSSM_CONNECTION") or None
-    file = Path(named).expanduser() if named else default_file()
+    file = Path(named).expanduser() if named else find_default_file()
     try:
         content = read_toml(file, CONFIG_BYTES_MAX)
     except FileNotFoundError:

@@ -13,7 +13,7 @@ import typer
 
 from mqdssm.cli import exits
 from mqdssm.cli.output import Output
-from mqdssm.cli.run import CommandRun, command_app, print_error, standard_input
+from mqdssm.cli.run import CommandRun, declare_command, open_standard_input, print_error
 from mqdssm.model.packets import SESSION_PORT
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def decode(
 def _open_file(file: Path) -> AbstractContextManager[IO[bytes]]:
     if str(file) != "-":
         return file.open("rb")
-    return nullcontext(standard_input())
+    return nullcontext(open_standard_input())
 
 
 def _decoder_of(kind: MessageKind) -> "tuple[int, Callable[[bytes], Shown]]":
@@ -204,7 +204,7 @@ def _format_value(path: str, value: Any) -> str:
     return str(int(value)) if isinstance(value, int) else value
 
 
-app = command_app(
+app = declare_command(
     decode,
     connects=False,
     examples=(

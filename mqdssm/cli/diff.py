@@ -13,8 +13,8 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.export import OBJECTS
 from mqdssm.cli.migrate import Mapping, SidMapFile
-from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import describe_engine, engine_of, login_of
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.diff.fields import ObjectDifference
@@ -96,7 +96,7 @@ def diff(
     from mqdssm.pipeline.diff.comparable_columns import check_ignored
     from mqdssm.pipeline.diff.run import ComparisonRequest, check_tables, compare_sources
 
-    with usage_problems():
+    with convert_usage_problems():
         check_ignored(ignored or ())
     sides = side_of(run, a), side_of(run, b)
     request = ComparisonRequest(
@@ -108,7 +108,7 @@ def diff(
         sid_map=sid_map,
         mapping=mapping,
     )
-    with usage_problems():
+    with convert_usage_problems():
         check_tables(sides, request)
     with (
         run.output.progress("comparing", counted=False),
@@ -159,13 +159,13 @@ def _print(run: CommandRun, result: "Comparison") -> None:
                 run.output.raw(record)
         case DiffFormat.JSON:
             for difference in result.differences:
-                run.output.json_line(json.dumps(difference_json(difference), ensure_ascii=False))
+                run.output.json_line(json.dumps(describe_difference(difference), ensure_ascii=False))
             run.output.json_line(json.dumps(_summarize_result(result), ensure_ascii=False))
         case _:
             _print_table(run, result)
 
 
-def difference_json(difference: "ObjectDifference") -> dict[str, Any]:
+def describe_difference(difference: "ObjectDifference") -> dict[str, Any]:
     """Return a difference as a line of JSON."""
     document: dict[str, Any] = {
         "what": difference.kind.value,
@@ -203,7 +203,7 @@ def _summarize_result(result: "Comparison") -> dict[str, Any]:
 def _print_table(run: CommandRun, result: "Comparison") -> None:
     count = result.differences.count
     if count:
-        run.output.rows(COLUMNS, difference_rows(islice(result.differences, SHOWN_MAX)))
+        run.output.rows(COLUMNS, format_differences(islice(result.differences, SHOWN_MAX)))
         if count > SHOWN_MAX:
             run.output.note(f"{count - SHOWN_MAX} more objects differ: --output json has all of them")
     else:
@@ -216,11 +216,11 @@ def _print_table(run: CommandRun, result: "Comparison") -> None:
     counts = ", ".join(f"{summary[kind]} {kind}" for kind in ("missing", "extra", "different"))
     run.output.note(
         f"{count} differences ({counts}) between {summary['a']['objects']} objects of {result.a.label} and "
-        f"{summary['b']['objects']} of {result.b.label}, {engine_words(result.engine)}"
+        f"{summary['b']['objects']} of {result.b.label}, {describe_engine(result.engine)}"
     )
 
 
-def difference_rows(differences: "Iterable[ObjectDifference]") -> Iterator[tuple[str, ...]]:
+def format_differences(differences: "Iterable[ObjectDifference]") -> Iterator[tuple[str, ...]]:
     """Yield the rows of differences in the table `COLUMNS`."""
     for difference in differences:
         name = difference.name or difference.key
@@ -252,7 +252,7 @@ def _explain_not_compared(result: "Comparison") -> Iterator[str]:
         yield f"not compared ({reason}): {named}"
 
 
-app = command_app(
+app = declare_command(
     diff,
     spark=True,
     formats=DiffFormat,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.endpoints import endpoint, guid
-from mqdssm.cli.endpoints import network as ip_network
+from mqdssm.cli.endpoints import parse_endpoint, parse_guid, parse_network
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.output import ProgressBar, say
-from mqdssm.cli.run import CommandRun, command_app, print_error, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,8 +78,8 @@ def discover(
 
     networks = _choose_networks(broadcast)
     client = DiscoveryClient(
-        enterprise_id=NULL_GUID if enterprise is None else guid("--enterprise", enterprise),
-        site_id=NULL_GUID if site is None else guid("--site", site),
+        enterprise_id=NULL_GUID if enterprise is None else parse_guid("--enterprise", enterprise),
+        site_id=NULL_GUID if site is None else parse_guid("--site", site),
         wait_s=wait,
     )
     with run.output.bar("asking") as bar:
@@ -107,8 +106,8 @@ def _choose_networks(broadcast: "Sequence[str] | None") -> "tuple[Network, ...]"
     from mqdssm.model.discovery import IP_PORT
 
     if broadcast:
-        return tuple(Network(*endpoint("--broadcast", text, IP_PORT)) for text in broadcast)
-    with usage_problems():
+        return tuple(Network(*parse_endpoint("--broadcast", text, IP_PORT)) for text in broadcast)
+    with convert_usage_problems():
         networks = list_networks()
     if not networks:
         raise UsageProblem("this machine is connected to no network: say with --broadcast where to ask")
@@ -157,7 +156,7 @@ def _list_pairs(result: "DiscoveryResult") -> "Iterator[tuple[str, str]]":
         yield "connected network", str(network)
 
 
-discover_app = command_app(
+discover_app = declare_command(
     discover,
     connects=False,
     examples=(
@@ -237,13 +236,14 @@ def discovery_server(
     from mqdssm.model.discovery import IP_PORT, NETWORKS_MAX
 
     addresses = [
-        endpoint("--listen", text, IP_PORT, any_port=True) for text in dict.fromkeys(listen or EVERYWHERE)
+        parse_endpoint("--listen", text, IP_PORT, any_port=True)
+        for text in dict.fromkeys(listen or EVERYWHERE)
     ]
-    allowed = [ip_network("--allow-from", text) for text in dict.fromkeys(allow_from or ())]
+    allowed = [parse_network("--allow-from", text) for text in dict.fromkeys(allow_from or ())]
     if not allowed:
-        with usage_problems():
+        with convert_usage_problems():
             on_link_networks()
-    networks = [guid("--network", text) for text in dict.fromkeys(network or ())]
+    networks = [parse_guid("--network", text) for text in dict.fromkeys(network or ())]
     if len(networks) > NETWORKS_MAX:
         raise UsageProblem(f"--network is given {len(networks)} times: an answer holds {NETWORKS_MAX}")
     for option, name in (("--site", site), ("--computer", computer)):
@@ -327,7 +327,7 @@ def _tell(
         run.output.note(f"{left_out} directory servers do not fit into an answer and are left out")
 
 
-discovery_server_app = command_app(
+discovery_server_app = declare_command(
     discovery_server,
     examples=(
         "mqdssm discovery-server --listen 0.0.0.0:1801 --site Berlin --computer DC1",

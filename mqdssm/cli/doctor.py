@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqdssm.cli.exits import ExitCode, in_command_words, words_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.exits import ExitCode, translate_message, words_of
+from mqdssm.cli.run import CommandRun, declare_command
 from mqdssm.diagnostics.findings import OPERATION_LIMIT_S, CheckFinding, CheckState
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def doctor(
     check_findings: list[CheckFinding] = []
     with run.output.progress("examining") as advance:
         for finding in examination.findings():
-            text, advice = in_command_words(finding.text), in_command_words(finding.advice)
+            text, advice = translate_message(finding.text), translate_message(finding.advice)
             check_findings.append(replace(finding, text=text, advice=advice))
             advance(1)
     if run.output.is_json:
@@ -87,7 +87,7 @@ def _build_rows(check_findings: Iterable[CheckFinding]) -> Iterator[tuple[str, s
             yield "", "", f"→ {finding.advice}"
 
 
-app = command_app(
+app = declare_command(
     doctor,
     examples=(
         "mqdssm doctor --url ldap://ldap.example.com --user cn=ann,dc=example,dc=com",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mqdssm.model.socket_addresses import SocketAddress
 
 
-def endpoint(option: str, text: str, default_port: int, *, any_port: bool = False) -> "SocketAddress":
+def parse_endpoint(option: str, text: str, default_port: int, *, any_port: bool = False) -> "SocketAddress":
     """Parse ``ADDRESS`` or ``ADDRESS:PORT``.
 
     Args:
@@ -36,7 +36,7 @@ def endpoint(option: str, text: str, default_port: int, *, any_port: bool = Fals
     return address
 
 
-def network(option: str, text: str) -> ipaddress.IPv4Network:
+def parse_network(option: str, text: str) -> ipaddress.IPv4Network:
     """Parse an IPv4 network, as ``10.0.0.0/24``.
 
     An address alone is a network of one.
@@ -50,7 +50,7 @@ def network(option: str, text: str) -> ipaddress.IPv4Network:
         raise UsageProblem(f"{option} {text}: {error}; an IPv4 network is wanted, as 10.0.0.0/24") from None
 
 
-def guid(option: str, text: str) -> "Guid":
+def parse_guid(option: str, text: str) -> "Guid":
     """Parse a GUID.
 
     Raises:

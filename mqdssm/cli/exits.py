@@ -35,7 +35,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def termination() -> Iterator[None]:
+def raise_on_signals() -> Iterator[None]:
     """Raise `Terminated` in the main thread for signals that end a program.
 
     Ignored signals stay ignored, as under ``nohup``. After the first signal further ones are ignored, so that
@@ -138,10 +138,10 @@ def words_of(error: BaseException) -> str:
 
     The message contains no secrets.
     """
-    return in_command_words(_message_of(error))
+    return translate_message(_message_of(error))
 
 
-def in_command_words(text: str) -> str:
+def translate_message(text: str) -> str:
     r"""Return a message of the library in words of the command line.
 
     The result is one line without secrets.
@@ -175,10 +175,10 @@ def as_json(error: BaseException, code: int) -> str:
     if isinstance(error, errors.DecodeError):
         document |= {"section": error.section, "field": error.field, "offset": error.offset}
     if isinstance(error, errors.DirectoryError):
-        document["message"] = in_command_words(error.message)
+        document["message"] = translate_message(error.message)
         document["result"] = error.result.value
         document["dn"] = error.dn
         document["ldap_code"] = error.ldap_code
         document["server_text"] = redact(error.server_text)
-        document["hint"] = in_command_words(error.hint)
+        document["hint"] = translate_message(error.hint)
     return json.dumps(document, ensure_ascii=True)

@@ -10,8 +10,8 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.pipeline_options import describe_engine, engine_of, login_of
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.export.run import Progress
@@ -111,7 +111,7 @@ def export(
     with _show_progress(run, to) as watch:
         manifest = export_to(
             run.loaded.settings.url,
-            wanted_types(types or []),
+            list_wanted_types(types or []),
             to,
             format=file_format.value,
             dialect=None if dialect is None else dialect.value,
@@ -149,10 +149,10 @@ def _tell(run: CommandRun, manifest: "Manifest", to: Path) -> None:
     run.output.rows(("type", "objects", "files"), rows)
     _print_changes(run, manifest)
     checks = f"; 'mqdssm validate {to}' checks it" if manifest.format == FileFormat.PARQUET else ""
-    run.output.note(f"exported to {to}, {engine_words(manifest.engine)}{checks}")
+    run.output.note(f"exported to {to}, {describe_engine(manifest.engine)}{checks}")
 
 
-def wanted_types(types: list[ExportType]) -> list[str]:
+def list_wanted_types(types: list[ExportType]) -> list[str]:
     """Return the named types without duplicates; ``all`` means all types of objects."""
     names: dict[str, None] = {}
     for export_type in types or [ExportType(ALL)]:
@@ -180,7 +180,7 @@ def _print_changes(run: CommandRun, manifest: "Manifest") -> None:
         run.output.note("objects may have changed once more since: the files show no single moment")
 
 
-app = command_app(
+app = declare_command(
     export,
     spark=True,
     examples=(

@@ -8,8 +8,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import check_targets, engine_of, engine_words
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.pipeline_options import check_targets, describe_engine, engine_of
+from mqdssm.cli.run import CommandRun, declare_command
 from mqdssm.cli.validate import FolderArgument, source_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _print(run: CommandRun, result: "Exposure") -> None:
         output.note(f"not looked for: {name}: {reason}")
     output.note(
         f"{inventory.counts.get('queue-manager', 0)} machines, highest score {result.highest}, "
-        f"{engine_words(inventory.engine)}; --explain prints the rules"
+        f"{describe_engine(inventory.engine)}; --explain prints the rules"
     )
 
 
@@ -129,7 +129,7 @@ def _print_rules(run: CommandRun) -> None:
     run.output.rows(RULES, (tuple(map(str, record.values())) for record in records))
 
 
-app = command_app(
+app = declare_command(
     exposure,
     spark=True,
     examples=(

@@ -7,7 +7,7 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.output import Output
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def generate(
     from mqdssm.samples.plan import EnterprisePlan
 
     _refuse_idle(sample_form, tables, loader)
-    with usage_problems():
+    with convert_usage_problems():
         plan = EnterprisePlan(
             sites=sites,
             machines=machines,
@@ -111,7 +111,7 @@ def _tell(output: Output, written: "WrittenSample", to: Path, form: SampleForm, 
     output.note(f"written to {to}: {', '.join(written.files)}")
 
 
-app = command_app(
+app = declare_command(
     generate,
     connects=False,
     examples=(

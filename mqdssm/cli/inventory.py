@@ -9,8 +9,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import check_targets, engine_of, engine_words
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import check_targets, describe_engine, engine_of
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def inventory(
     from mqdssm.pipeline.inventory.machines.files import files_of
 
     check_targets(html, csv)
-    with usage_problems():
+    with convert_usage_problems():
         files_of(add or ())
     source = source_of(run, folder, mqis, mapping, doing="list")
     with run.output.progress("taking the inventory", counted=False), open_source(**source, **chosen) as where:
@@ -132,7 +132,7 @@ def _print(run: CommandRun, inventory: "Inventory") -> None:
             output.note(f"error: not added: {problem.file}: {problem.problem}")
         counts = ", ".join(f"{count} {state}" for state, count in sorted(inventory.states.counts.items()))
         output.note(f"{inventory.states.files} files added; machines: {counts}")
-    output.note(f"{len(inventory.problems)} orphans and clones, {engine_words(inventory.engine)}")
+    output.note(f"{len(inventory.problems)} orphans and clones, {describe_engine(inventory.engine)}")
 
 
 def _list_sites(inventory: "Inventory") -> Iterator[tuple[str, ...]]:
@@ -181,7 +181,7 @@ def _format_cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-app = command_app(
+app = declare_command(
     inventory,
     spark=True,
     examples=(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from mqdssm.cli.exits import UsageProblem, in_command_words
+from mqdssm.cli.exits import UsageProblem, translate_message
 from mqdssm.model.safe_text import redact, visible, visible_lines
 
 KEPT_RECORDS: Final = 2000
@@ -60,7 +60,7 @@ class _Told(logging.Handler):
             return  # the error itself is told
         self.count += 1
         if self.count <= SHOWN_WARNINGS:
-            _warn(in_command_words(record.getMessage()))
+            _warn(translate_message(record.getMessage()))
 
     def warn_of_rest(self) -> None:
         if self.count > SHOWN_WARNINGS:
@@ -123,7 +123,7 @@ _kept.setFormatter(_FORMAT)
 
 
 @contextlib.contextmanager
-def recording(*, debug: bool) -> Iterator[None]:
+def record_log(*, debug: bool) -> Iterator[None]:
     """Record the log while the block runs; with `debug` print it, too."""
     logger = logging.getLogger(_ROOT)
     console_handler: logging.Handler = _Told()
@@ -196,6 +196,6 @@ def to_file(file: Path | None) -> None:
     logging.getLogger(_ROOT).addHandler(handler)
 
 
-def kept_lines() -> Sequence[str]:
+def read_kept_lines() -> Sequence[str]:
     """Return the log of this run so far."""
     return tuple(_kept.lines)

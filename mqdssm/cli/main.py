@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 import mqdssm
 from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, GENERAL, GivenOptions
-from mqdssm.cli.run import report, set_parameters, silence
+from mqdssm.cli.run import redirect_to_null, report, set_parameters
 from mqdssm.model.safe_text import visible
 from mqdssm.pipeline.without_pandas import hide_pandas
 
@@ -177,7 +177,7 @@ def _drop_errors() -> None:
     try:
         sys.stderr.flush()
     except (OSError, ValueError):
-        silence(sys.stderr)
+        redirect_to_null(sys.stderr)
 
 
 def run() -> None:
@@ -191,7 +191,7 @@ def run() -> None:
     except KeyboardInterrupt as error:
         sys.exit(exits.code_of(error))
     except BrokenPipeError:
-        silence(sys.stdout)
+        redirect_to_null(sys.stdout)
         sys.exit(exits.PIPE_CLOSED)
     finally:
         _drop_errors()

@@ -16,8 +16,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.output import SAMPLE_MAX
-from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import describe_engine, engine_of, login_of
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.cli.table_layout import Row
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def make_plan(
     """Make a plan, print it, and write its LDIF if requested; return the exit code."""
     from mqdssm.pipeline.migrate.ldif import WAITING_FILE, write_ldif
 
-    folder = to or named_by_time()
+    folder = to or name_by_time()
     plan = _make_plan(run, request, folder, engine, without_server=to_ldif is not None)
     print_plan_counts(run, plan, folder)
     if to_ldif is not None and plan.refused is None:
@@ -161,7 +161,7 @@ def _make_plan(
     settings = run.loaded.settings
     if settings.url or not without_server:
         run.connection_options()  # what cannot be is refused before Java starts
-        with watched(run, "planning") as watch:
+        with watch_progress(run, "planning") as watch:
             return plan_migration(
                 request, settings.url, folder, **engine.arguments(), watch=watch, **login_of(run)
             )
@@ -171,23 +171,23 @@ def _make_plan(
             "--naming-context DC=example,DC=com, and --profile activedirectory where it is for that"
         )
     profile = DEFAULT_PROFILE if settings.profile == AUTO else settings.profile
-    with usage_problems():
+    with convert_usage_problems():
         open_offline_session(settings.naming_context, profile)
     run.output.note("no server was named: this is what an empty directory would get")
-    with watched(run, "planning") as watch:
+    with watch_progress(run, "planning") as watch:
         return plan_for_ldif(
             request, settings.naming_context, folder, profile=profile, **engine.arguments(), watch=watch
         )
 
 
 @contextlib.contextmanager
-def watched(run: CommandRun, doing: str) -> "Iterator[Watch | None]":
+def watch_progress(run: CommandRun, doing: str) -> "Iterator[Watch | None]":
     """Show the progress of a migration on a terminal."""
     with run.output.bar(doing) as bar:
         yield None if bar is None else lambda now: bar(now.done, now.total, now.activity)
 
 
-def named_by_time() -> Path:
+def name_by_time() -> Path:
     """Return the default folder of a plan, named by the current time."""
     return Path(f"migration-{datetime.now(tz=UTC):%Y%m%dT%H%M%SZ}")
 
@@ -215,13 +215,15 @@ def print_plan_counts(run: CommandRun, plan: "MigrationPlan", folder: Path) -> N
     for note in plan.notes:
         output.note(note)
     output.line("")
-    output.line(last_line(plan))
+    output.line(format_last_line(plan))
     if plan.refused is not None:
         output.note(f"the plan cannot be applied: {plan.refused}")
     elif plan.target.urls:
-        output.note(f"the plan is in {folder}, {engine_words(plan.engine)}; 'mqdssm apply {folder}' does it")
+        output.note(
+            f"the plan is in {folder}, {describe_engine(plan.engine)}; 'mqdssm apply {folder}' does it"
+        )
     else:
-        output.note(f"the plan is in {folder}, {engine_words(plan.engine)}; it is for LDIF alone")
+        output.note(f"the plan is in {folder}, {describe_engine(plan.engine)}; it is for LDIF alone")
 
 
 def print_left_out(run: CommandRun, not_carried: Iterable[tuple[str, str, int]], folder: Path) -> None:
@@ -245,7 +247,7 @@ def _print_rows(run: CommandRun, columns: Row, rows: Iterable[Row], where: Path)
         run.output.note(f"more than {SAMPLE_MAX}: all of them are in {where}")
 
 
-def last_line(plan: "MigrationPlan") -> str:
+def format_last_line(plan: "MigrationPlan") -> str:
     """Return the summary of a plan in one line."""
     total = plan.total
     parts = [f"{total['read']} read", f"{total['add']} to add", f"{total['modify']} to change"]
@@ -291,7 +293,7 @@ def _cut(values: list[str]) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[: SHOWN_CHARS_MAX - 1]}…"
 
 
-plan_app = command_app(
+plan_app = declare_command(
     plan,
     spark=True,
     examples=(
@@ -377,7 +379,7 @@ def apply(
     )
     run.connection_options()  # what cannot be is refused before workers start
     where = chosen.arguments()
-    with explain_resuming(run, plan), watched(run, "applying the plan") as watch:
+    with explain_resuming(run, plan), watch_progress(run, "applying the plan") as watch:
         report = apply_plan(plan, run.loaded.settings.url, options, **where, watch=watch, **login_of(run))
     print_report(run, report, plan)
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
@@ -421,7 +423,7 @@ def print_report(run: CommandRun, report: "MigrationReport", folder: Path) -> No
         output.note(f"it stopped: {report.stopped}; apply it again to go on")
     elif not report.verified:
         output.note("nothing was read back (--no-verify)")
-    output.note(f"applied to {report.server}, {engine_words(report.engine)}")
+    output.note(f"applied to {report.server}, {describe_engine(report.engine)}")
     output.line("")
     output.line(report.last_line)
 
@@ -465,7 +467,7 @@ def _list_lost(report: "MigrationReport") -> Iterator[tuple[str, ...]]:
         yield (lost_object.dn, lost_object.reason)
 
 
-apply_app = command_app(
+apply_app = declare_command(
     apply,
     spark=True,
     examples=(
@@ -515,8 +517,8 @@ def migrate(
         return make_plan(run, request, to, to_ldif, chosen)
     run.connection_options()  # what cannot be is refused before workers start
     where = chosen.arguments()
-    folder = to or named_by_time()
-    with explain_resuming(run, folder), watched(run, "migrating") as watch:
+    folder = to or name_by_time()
+    with explain_resuming(run, folder), watch_progress(run, "migrating") as watch:
         plan, report = carry_over(
             request, run.loaded.settings.url, folder, options, **where, watch=watch, **login_of(run)
         )
@@ -529,7 +531,7 @@ def migrate(
     return ExitCode.FINE if report.is_fine else ExitCode.FINDINGS
 
 
-migrate_app = command_app(
+migrate_app = declare_command(
     migrate,
     spark=True,
     examples=(

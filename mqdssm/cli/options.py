@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.config_file import shown_default_file
+from mqdssm.cli.config_file import describe_default_file
 from mqdssm.directory.log_in import Authentication, TlsMode
 
 _CONNECTION: Final = "Connection"
@@ -42,7 +42,7 @@ def _declare_option(
     return typer.Option(name, *more, help=help_text, metavar=metavar, rich_help_panel=panel, **limits)
 
 
-def output_option(formats: type[StrEnum]) -> Any:
+def declare_output_option(formats: type[StrEnum]) -> Any:
     """Return the annotated type of ``--output``.
 
     Args:
@@ -67,7 +67,7 @@ class GivenOptions:
         Path | None,
         _declare_option(
             "--config",
-            f"The configuration file, TOML. Default: {shown_default_file()}. MQDSSM_CONFIG.",
+            f"The configuration file, TOML. Default: {describe_default_file()}. MQDSSM_CONFIG.",
             "FILE",
             panel=_GENERAL,
         ),
@@ -268,7 +268,7 @@ def _select_panel(name: str) -> dict[str, Any]:
     return {key: kind for key, kind in rows.items() if kind.__metadata__[0].rich_help_panel == name}
 
 
-GENERAL: Final[Mapping[str, Any]] = {"output": output_option(Format), **_select_panel(_GENERAL)}
+GENERAL: Final[Mapping[str, Any]] = {"output": declare_output_option(Format), **_select_panel(_GENERAL)}
 """Options of every command: name -> annotated type."""
 CONNECTION: Final[Mapping[str, Any]] = _select_panel(_CONNECTION)
 """Options of the commands that connect: name -> annotated type."""
@@ -280,7 +280,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {field.name: field.default for field in fie
 _NO_SETTINGS: Final = frozenset({*GENERAL, *ENGINE, "connection"})
 
 
-def command_options(*, connects: bool, spark: bool, formats: type[StrEnum]) -> dict[str, Any]:
+def collect_command_options(*, connects: bool, spark: bool, formats: type[StrEnum]) -> dict[str, Any]:
     """Return the shared options of a command, in the order of its help.
 
     Args:
@@ -293,5 +293,5 @@ def command_options(*, connects: bool, spark: bool, formats: type[StrEnum]) -> d
         **(CONNECTION if connects else {}),
         **(SPARK if spark else {}),
         **GENERAL,
-        "output": output_option(formats),
+        "output": declare_output_option(formats),
     }

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.migrate import watched
+from mqdssm.cli.migrate import watch_progress
 from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import login_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.migrate.orphan_plan import OrphanResult
@@ -64,7 +64,7 @@ def orphans(
     run.connection_options()  # what cannot be is refused before anything is read
     from mqdssm.pipeline.migrate.orphan_plan import find_orphans
 
-    with watched(run, "searching orphans") as watch:
+    with watch_progress(run, "searching orphans") as watch:
         result = find_orphans(
             run.loaded.settings.url,
             to,
@@ -162,7 +162,7 @@ def _print_rules(run: CommandRun) -> None:
     )
 
 
-app = command_app(
+app = declare_command(
     orphans,
     examples=(
         "mqdssm orphans --connection lab",

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from mqdssm.cli.table_layout import Row, TableLayout, layout_of, rendered_records
+from mqdssm.cli.table_layout import Row, TableLayout, layout_of, render_records
 from mqdssm.model.safe_text import printable_json, visible
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Output:
     def console(self) -> "Console":
         """Rich's console on the standard output."""
         if self._console is None:
-            self._console = console_on(sys.stdout)
+            self._console = make_console(sys.stdout)
         return self._console
 
     # -- answers
@@ -95,7 +95,7 @@ class Output:
     def show(self, renderable: "RenderableType") -> None:
         """Print a renderable of rich; a plain string is printed without markup."""
         self._clear_progress()
-        self.console.print(plain(renderable) if isinstance(renderable, str) else renderable)
+        self.console.print(make_plain_text(renderable) if isinstance(renderable, str) else renderable)
 
     def json_array(self, items: Iterable[str]) -> int:
         """Print JSON texts as one array, element by element, in constant memory.
@@ -161,7 +161,7 @@ class Output:
         visible_pairs = [(name, visible(value)) for name, value in pairs]
         width = max((len(name) for name, _ in visible_pairs), default=0)
         if sys.stdout.isatty():
-            self.show(rendered_records([visible_pairs], self.console.width))
+            self.show(render_records([visible_pairs], self.console.width))
             return
         for name, value in visible_pairs:
             self.raw(f"{name:{width}}{GAP}{value}".rstrip() + "\n")
@@ -234,7 +234,7 @@ class Output:
     def _show_progress(self, *columns: "ProgressColumn") -> "Iterator[Progress]":
         from rich.progress import Progress
 
-        progress = Progress(*columns, console=console_on(sys.stderr), transient=True, redirect_stdout=False)
+        progress = Progress(*columns, console=make_console(sys.stderr), transient=True, redirect_stdout=False)
         self._progress = progress
         try:
             with progress:
@@ -263,7 +263,7 @@ def prepare(stream: TextIO, *, utf8: bool = False) -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def console_on(stream: TextIO) -> "Console":
+def make_console(stream: TextIO) -> "Console":
     """Return a console of rich without markup."""
     from rich.console import Console
 
@@ -271,7 +271,7 @@ def console_on(stream: TextIO) -> "Console":
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
-def plain(text: str, style: str = "") -> "Text":
+def make_plain_text(text: str, style: str = "") -> "Text":
     """Return a text that rich prints unchanged."""
     from rich.text import Text
 

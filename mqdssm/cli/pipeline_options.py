@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.options import EngineName
-from mqdssm.cli.run import CommandRun, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def engine_of(run: CommandRun, source: str = "") -> "JobEngine":
 
         name = EngineName.SPARK if is_jdbc(source) else name
     on = HERE if name is EngineName.LOCAL else run.spark()
-    with usage_problems():
+    with convert_usage_problems():
         engine = JobEngine.of(name.value, on, given_options.workers)
     engine.check()
     return engine
@@ -57,14 +57,14 @@ def check_targets(html: "Path | None", csv: "Path | None") -> None:
     from mqdssm.pipeline.inventory.writers import check_folder
     from mqdssm.pipeline.report import check_page
 
-    with usage_problems():
+    with convert_usage_problems():
         if html is not None:
             check_page(html)
         if csv is not None:
             check_folder(csv)
 
 
-def engine_words(name: str) -> str:
+def describe_engine(name: str) -> str:
     """Return the words with which each command names the engine that ran."""
     return f"engine: {name}"
 

@@ -9,7 +9,7 @@ from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.migrate import ToLdif
 from mqdssm.cli.output import SAMPLE_MAX
 from mqdssm.cli.pipeline_options import login_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.replacement import Replacement
@@ -96,7 +96,7 @@ def _build_document(planned: "Replacement") -> dict[str, Any]:
     }
 
 
-app = command_app(
+app = declare_command(
     replace_server,
     examples=(
         "mqdssm replace-server srv01 srv02 --to plan --connection lab",

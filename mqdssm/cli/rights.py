@@ -9,8 +9,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.objects.arguments import CommandType, assignments_of
-from mqdssm.cli.objects.filters import equal_filters
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.objects.filters import build_equal_filters
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.diagnostics.object_rights import Grant, ObjectAccess, ObjectRights
@@ -95,7 +95,7 @@ def _check_right(kinds: list[RightsType], right: str | None) -> None:
 def _find_dn(directory: "Directory", kind: RightsType, name: str) -> str:
     command_type = CommandType(kind.value)
     text = name if "=" in name else f"{NAMES[kind]}={name}"
-    filters = equal_filters(command_type, assignments_of(command_type, [text]))
+    filters = build_equal_filters(command_type, assignments_of(command_type, [text]))
     target: Any = directory.read(command_type.element, filters, attributes=["FullPath"])
     return str(target.full_path)
 
@@ -214,7 +214,7 @@ def _show_user(
     output.note(f"{user_rights.account.title}, in {groups}: {count} line{'' if count == 1 else 's'}")
 
 
-app = command_app(
+app = declare_command(
     rights,
     examples=(
         r"mqdssm rights queue 'web01\orders'",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import typer
 
 from mqdssm.cli import exits, logs
-from mqdssm.cli.exits import termination
-from mqdssm.cli.options import DEFAULTS, SPARK, Format, GivenOptions, command_options
+from mqdssm.cli.exits import raise_on_signals
+from mqdssm.cli.options import DEFAULTS, SPARK, Format, GivenOptions, collect_command_options
 from mqdssm.cli.output import Output, say
 from mqdssm.model.safe_text import is_secret_setting, redact, visible, visible_lines
 
@@ -114,7 +114,7 @@ class CommandRun:
         from mqdssm.pipeline.spark_options import SparkOptions
 
         settings = self.loaded.settings
-        with usage_problems():
+        with convert_usage_problems():
             options = SparkOptions.of(settings.spark_master, settings.spark_conf, settings.spark_shared)
         for word in self.given.spark_conf or ():
             name = word.partition("=")[0].strip()
@@ -135,7 +135,7 @@ class CommandRun:
         """
         from mqdssm.directory.options import ConnectionOptions
 
-        with usage_problems():
+        with convert_usage_problems():
             return ConnectionOptions.of(**(self.access() | more))
 
     @contextlib.contextmanager
@@ -150,7 +150,7 @@ class CommandRun:
 
         access = self.access()
         urls = access.pop("urls")
-        with usage_problems():
+        with convert_usage_problems():
             directory = mqdssm.connect(urls, **access)
         with directory:
             session = directory.session
@@ -172,7 +172,7 @@ class CommandRun:
         from mqdssm.directory.session import Session
 
         options = self.connection_options()
-        with usage_problems():
+        with convert_usage_problems():
             opened = Session.open(options)
         with opened:
             yield opened
@@ -226,7 +226,7 @@ def _check_context(session: "Session") -> None:
 
 
 @contextlib.contextmanager
-def usage_problems() -> Iterator[None]:
+def convert_usage_problems() -> Iterator[None]:
     """Convert ConfigError of a lower layer to UsageProblem (exit code 2)."""
     from mqdssm.errors import ConfigError, MissingPackageError
 
@@ -238,7 +238,7 @@ def usage_problems() -> Iterator[None]:
         raise exits.UsageProblem(str(error)) from error
 
 
-def command_app(
+def declare_command(
     function: Command,
     *,
     group: typer.Typer | None = None,
@@ -262,7 +262,7 @@ def command_app(
         formats: what ``--output`` may be; `Format` and perhaps more.
         examples: command lines for the end of its help.
     """
-    options = command_options(connects=connects, spark=spark, formats=formats)
+    options = collect_command_options(connects=connects, spark=spark, formats=formats)
 
     def command(ctx: typer.Context, **values: Any) -> None:
         shared = GivenOptions(**{key: values.pop(key) for key in options})
@@ -315,7 +315,7 @@ def execute(name: str, given_options: GivenOptions, function: Command, values: d
         typer.Exit: always, unless the code is 0.
     """
     started = time.monotonic()
-    with logs.recording(debug=given_options.debug), termination():
+    with logs.record_log(debug=given_options.debug), raise_on_signals():
         try:
             code = function(CommandRun(given_options), **values) or exits.ExitCode.FINE
             sys.stdout.flush()
@@ -335,7 +335,7 @@ def report(error: BaseException, given_options: GivenOptions) -> int:
     error = MissingPackageError.of(error) or error
     code = exits.code_of(error)
     if code == exits.PIPE_CLOSED:
-        silence(sys.stdout)
+        redirect_to_null(sys.stdout)
         return code
     log.error("%s: %s", type(error).__name__, exits.words_of(error))
     if given_options.debug:
@@ -353,7 +353,7 @@ def print_error(error: BaseException, code: int, *, is_json: bool) -> int:
     return code
 
 
-def silence(stream: Any) -> None:
+def redirect_to_null(stream: Any) -> None:
     """Redirect a closed stream to the null device.
 
     Otherwise Python prints an error at exit.
@@ -364,7 +364,7 @@ def silence(stream: Any) -> None:
         os.close(nowhere)
 
 
-def standard_input() -> BinaryIO:
+def open_standard_input() -> BinaryIO:
     """Return the standard input.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 from mqdssm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def start(
     """
     from mqdssm.errors import ObjectAlreadyExists
 
-    sandboxes = testing_module("sandbox")
+    sandboxes = import_testing_module("sandbox")
     options = None
     if base_dn is not None or port:
         from mqdssm.testing.openldap_config import DEFAULT_BASE_DN, OpenLdapOptions
@@ -72,7 +72,7 @@ def start(
 
 def stop(run: CommandRun, *, folder: Folder) -> None:
     """Stop the sandbox. Its folder stays, so it can be started again."""
-    was_running = testing_module("sandbox").stop_sandbox(folder)
+    was_running = import_testing_module("sandbox").stop_sandbox(folder)
     run.output.answer(
         {"folder": str(folder), "was_running": was_running},
         f"{folder}: {'stopped' if was_running else 'was not running'}",
@@ -84,7 +84,7 @@ def status(run: CommandRun, *, folder: Folder) -> int:
 
     Exit code 3 if it does not answer.
     """
-    state: SandboxState = testing_module("sandbox").sandbox_status(folder)
+    state: SandboxState = import_testing_module("sandbox").sandbox_status(folder)
     _show(run, state)
     return ExitCode.FINE if state.answers else ExitCode.NOT_CONNECTED
 
@@ -112,7 +112,7 @@ def _show(run: CommandRun, state: "SandboxState") -> None:
     )
 
 
-def testing_module(name: str) -> ModuleType:
+def import_testing_module(name: str) -> ModuleType:
     """Import a module of ``mqdssm.testing`` that runs private servers.
 
     Raises:
@@ -126,11 +126,11 @@ def testing_module(name: str) -> ModuleType:
         ) from error
 
 
-command_app(
+declare_command(
     start,
     group=app,
     connects=False,
     examples=("mqdssm sandbox start ~/msmq --computer web01 --computer web02",),
 )
-command_app(stop, group=app, connects=False, examples=("mqdssm sandbox stop ~/msmq",))
-command_app(status, group=app, connects=False, examples=("mqdssm sandbox status ~/msmq -o json",))
+declare_command(stop, group=app, connects=False, examples=("mqdssm sandbox stop ~/msmq",))
+declare_command(status, group=app, connects=False, examples=("mqdssm sandbox status ~/msmq -o json",))

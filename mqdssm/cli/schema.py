@@ -8,7 +8,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.objects.arguments import CommandType
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.tables.row import Row
@@ -157,7 +157,7 @@ def check(
     """
     from mqdssm.directory.schema_check import differences_of, replication_differences_of
 
-    with run.session() as session, usage_problems():
+    with run.session() as session, convert_usage_problems():
         differences = differences_of(session)
         url, hint = session.server_url or "", session.profile.facts.schema_hint
         if replication:
@@ -179,13 +179,13 @@ def check(
     return ExitCode.FINDINGS if differences else ExitCode.FINE
 
 
-command_app(
+declare_command(
     show,
     group=app,
     connects=False,
     examples=("mqdssm schema show queue", "mqdssm schema show -o json"),
 )
-command_app(
+declare_command(
     ldif,
     group=app,
     connects=False,
@@ -196,7 +196,7 @@ command_app(
         "mqdssm schema ldif --format base-tree --root dc=example,dc=org | ldapadd -D cn=admin,… -W",
     ),
 )
-command_app(
+declare_command(
     check,
     group=app,
     examples=(

@@ -16,7 +16,7 @@ import typer
 
 from mqdssm.cli import logs
 from mqdssm.cli.exits import UsageProblem, words_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 from mqdssm.model.safe_text import REMOVED, is_secret_setting, redact_strictly
 
 PACKAGES: Final = (
@@ -60,7 +60,7 @@ def support_bundle(
     if target.exists():
         raise UsageProblem(f"{target} exists: name another file")
     parts = {
-        "versions.json": versions(),
+        "versions.json": list_versions(),
         "settings.json": _collect_settings(run),
         "doctor.json": _collect_findings(run),
     }
@@ -68,7 +68,7 @@ def support_bundle(
     clean = {"README.txt": _README}
     for name, part in parts.items():
         clean[name] = json.dumps(_clean_data(part, secrets), indent=2, ensure_ascii=False) + "\n"
-    clean["log.txt"] = cleaned(_log(run), secrets)
+    clean["log.txt"] = clean_text(_log(run), secrets)
     with _open_private(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, text in clean.items():
             bundle.writestr(name, text)
@@ -83,7 +83,7 @@ def _open_private(target: Path) -> Any:
     return os.fdopen(descriptor, "wb")
 
 
-def versions() -> Mapping[str, Any]:
+def list_versions() -> Mapping[str, Any]:
     """Return the versions of the installed packages and programs."""
     packages = {}
     for name in PACKAGES:
@@ -138,7 +138,7 @@ def _collect_findings(run: CommandRun) -> Mapping[str, Any]:
 
 
 def _log(run: CommandRun) -> str:
-    lines = ["-- this run", *logs.kept_lines()]
+    lines = ["-- this run", *logs.read_kept_lines()]
     with contextlib.suppress(UsageProblem):
         file = run.loaded.settings.log_file
         if file is not None and file.exists():
@@ -166,7 +166,7 @@ def _collect_secrets(run: CommandRun) -> set[str]:
     return secrets
 
 
-def cleaned(text: str, secrets: Iterable[str]) -> str:
+def clean_text(text: str, secrets: Iterable[str]) -> str:
     """Remove known passwords, and values named like secrets, from a text.
 
     Args:
@@ -182,7 +182,7 @@ def cleaned(text: str, secrets: Iterable[str]) -> str:
 def _clean_data(data: Any, secrets: Iterable[str]) -> Any:
     """Remove secrets from all texts of a JSON value."""
     if isinstance(data, str):
-        return cleaned(data, secrets)
+        return clean_text(data, secrets)
     if isinstance(data, Mapping):
         return {
             name: REMOVED
@@ -213,7 +213,7 @@ def _list_forms(secret: str) -> Iterable[str]:
     )
 
 
-app = command_app(
+app = declare_command(
     support_bundle,
     examples=("mqdssm support-bundle", "mqdssm support-bundle --connection lab --to lab.zip"),
 )

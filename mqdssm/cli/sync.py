@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.diff import SHOWN_MAX, difference_json, difference_rows
+from mqdssm.cli.diff import SHOWN_MAX, describe_difference, format_differences
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.migrate import explain_resuming, print_failures, watched
+from mqdssm.cli.migrate import explain_resuming, print_failures, watch_progress
 from mqdssm.cli.pipeline_options import login_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.sync.run import SyncResult
@@ -65,7 +65,7 @@ def sync(
     from mqdssm.pipeline.sync import run as synchronization
 
     folder = to if to is not None or check else synchronization.choose_unused_folder()
-    with explain_resuming(run, folder or Path()), watched(run, "synchronizing") as watch:
+    with explain_resuming(run, folder or Path()), watch_progress(run, "synchronizing") as watch:
         result = synchronization.sync(
             file,
             run.loaded.settings.url,
@@ -84,11 +84,11 @@ def _tell(run: CommandRun, result: "SyncResult") -> None:
     output = run.output
     if output.is_json:
         for difference in result.differences:
-            output.json_line(json.dumps(difference_json(difference), ensure_ascii=False))
+            output.json_line(json.dumps(describe_difference(difference), ensure_ascii=False))
         output.json_line(json.dumps(_build_summary(result), ensure_ascii=False))
         return
     if result.differences:
-        output.rows(COLUMNS, difference_rows(islice(result.differences, SHOWN_MAX)))
+        output.rows(COLUMNS, format_differences(islice(result.differences, SHOWN_MAX)))
         if len(result.differences) > SHOWN_MAX:
             more = len(result.differences) - SHOWN_MAX
             output.note(f"{more} more objects differ: --output json has all of them")
@@ -132,7 +132,7 @@ def _build_summary(result: "SyncResult") -> dict[str, Any]:
     }
 
 
-app = command_app(
+app = declare_command(
     sync,
     examples=(
         "mqdssm sync queues.yaml --connection lab --check",

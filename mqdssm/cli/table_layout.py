@@ -56,7 +56,7 @@ class TableLayout:
         names = [self.columns[number] for number in self.shown_columns]
         if self.widths is None:
             records = (zip(names, row, strict=True) for row in shown_rows)
-            return rendered_records(records, self.width, first=head)
+            return render_records(records, self.width, first=head)
         return _build_table(names, shown_rows, self.widths, head=head)
 
 
@@ -140,7 +140,7 @@ def _fold_name(name: str, width: int) -> Iterator[str]:
     yield line
 
 
-def rendered_records(
+def render_records(
     records: Iterable[Iterable[tuple[str, str]]], width: int, *, first: bool = True
 ) -> "Table":
     """Return records of names and values as a table of rich.

@@ -8,8 +8,8 @@ import typer
 
 from mqdssm.cli.exits import ExitCode
 from mqdssm.cli.inventory import AddOption
-from mqdssm.cli.pipeline_options import engine_of, engine_words
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import describe_engine, engine_of
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.cli.validate import FolderArgument, MappingOption, MqisOption, source_of
 
 COLUMNS: Final = ("feature", "queues", "in its place")
@@ -47,7 +47,7 @@ def topology(
     from mqdssm.pipeline.topology.conversion import Broker, convert
 
     source = source_of(run, folder, mqis, mapping, doing="convert")
-    with usage_problems():  # before hours of work
+    with convert_usage_problems():  # before hours of work
         files_of(add or ())
         make_empty_folder(to)
     with (
@@ -69,11 +69,11 @@ def topology(
     for machine in result.private.incomplete:
         output.note(f"warning: {machine}: its files have counters only, idle private queues may be missing")
     counts = f"{result.queues} queues, {len(result.private.queues)} of them private"
-    output.note(f"{counts}: {', '.join(result.files)} in {to}, {engine_words(result.engine)}")
+    output.note(f"{counts}: {', '.join(result.files)} in {to}, {describe_engine(result.engine)}")
     return code
 
 
-app = command_app(
+app = declare_command(
     topology,
     spark=True,
     examples=(

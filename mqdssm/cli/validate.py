@@ -14,8 +14,8 @@ import typer
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
-from mqdssm.cli.pipeline_options import engine_of, engine_words, login_of
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.pipeline_options import describe_engine, engine_of, login_of
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.model.safe_text import printable_json
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def count_table(
     return (*COUNTS[:2], *(state.value for state in states), COUNTS[-1]), rows
 
 
-def new_samples(outcome: "RunOutcome", summary: "ValidationSummary") -> "Iterator[Finding]":
+def select_new_samples(outcome: "RunOutcome", summary: "ValidationSummary") -> "Iterator[Finding]":
     """Yield a few new findings of each rule."""
     for rule in summary.rules:
         yield from outcome.counts.samples.get(rule.id, ())[:SHOWN_OF_RULE_MAX]
@@ -231,7 +231,7 @@ def validate(
         _refuse_idle(run, "--list-rules", idle | {"--fail-on": fail_on} | idle_of(files))
         return _list(run, [*chosen.rules, *chosen.own])
     source = source_of(run, folder, mqis, mapping, doing="validate")
-    with usage_problems():
+    with convert_usage_problems():
         ids = [*(rule.id for rule in (*chosen.rules, *chosen.own)), *chosen.off]
         night = prepare_run(files, rules, ids, fail_on)
     chosen_engine = engine_of(run)
@@ -264,7 +264,7 @@ def _check_options(rules: Path | None, report: Path | None) -> "RuleFile":
     from mqdssm.pipeline.validate.rules import RULES
     from mqdssm.pipeline.validate.rules.rule import RuleFile
 
-    with usage_problems():
+    with convert_usage_problems():
         if report is not None:
             from mqdssm.pipeline.report.page import check_page
 
@@ -367,7 +367,7 @@ def _print_tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOu
     if summary.count:
         run.output.rows(*count_table(outcome, summary))
         run.output.line("")
-        first_findings = list(islice(new_samples(outcome, summary), SHOWN_MAX))
+        first_findings = list(islice(select_new_samples(outcome, summary), SHOWN_MAX))
         if first_findings:
             run.output.rows(COLUMNS, rows_of(first_findings))
         if len(first_findings) < summary.count:
@@ -376,17 +376,17 @@ def _print_tables(run: CommandRun, summary: "ValidationSummary", outcome: "RunOu
             )
     else:
         run.output.line("no findings")
-    for line in not_judged_lines(summary.not_judged):
+    for line in explain_not_judged(summary.not_judged):
         run.output.note(line)
     totals = _build_totals(summary)
     run.output.note(
         f"{totals['findings']} findings of {totals['rules']} rules about {totals['objects']} objects, "
-        f"{engine_words(totals['engine'])}"
+        f"{describe_engine(totals['engine'])}"
     )
     print_outcome(run, outcome)
 
 
-def not_judged_lines(skipped: "Iterable[Skipped]") -> Iterator[str]:
+def explain_not_judged(skipped: "Iterable[Skipped]") -> Iterator[str]:
     """Yield a line for each reason why rules were not applied.
 
     The line has the number and the names of the rules.
@@ -443,7 +443,7 @@ def _list(run: CommandRun, rules: "list[Rule]") -> int:
     return ExitCode.FINE
 
 
-app = command_app(
+app = declare_command(
     validate,
     spark=True,
     formats=FindingsFormat,

@@ -125,9 +125,9 @@ def test_a_terminal_that_is_gone_is_no_trouble(tmp_path: Path) -> None:
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     program = (
         "import os, signal, time\n"
-        "from mqdssm.cli.exits import termination\n"
+        "from mqdssm.cli.exits import raise_on_signals\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup\n"
-        "with termination():\n"
+        "with raise_on_signals():\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"

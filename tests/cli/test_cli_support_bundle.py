@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqdssm.cli.support_bundle import REMOVED, cleaned
+from mqdssm.cli.support_bundle import REMOVED, clean_text
 
 PLANTED = 'Pla nt"ed\\-&ü-7391'
 FORMS = [
@@ -120,4 +120,4 @@ def test_json_says_where(alone, tmp_path):
     ],
 )
 def test_what_is_named_like_a_secret_goes(text, clean):
-    assert cleaned(text, ()) == clean
+    assert clean_text(text, ()) == clean

@@ -225,8 +225,8 @@ def test_completion(alone, line, wanted):
 
 @pytest.mark.parametrize("command", [(), ("list",), ("watch",), ("export",)])
 def test_help_says_where_the_configuration_file_is(alone, command):
-    from mqdssm.cli.config_file import shown_default_file
+    from mqdssm.cli.config_file import describe_default_file
 
     shown = alone(*command, "--help", COLUMNS="200").stdout
     assert "config.toml" in shown
-    assert shown_default_file().removeprefix("~").rpartition("/.config/")[2] in shown
+    assert describe_default_file().removeprefix("~").rpartition("/.config/")[2] in shown

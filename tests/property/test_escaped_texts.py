@@ -18,7 +18,7 @@ from support.mqis.guid_map import read_guid_map
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import Output, say
 from mqdssm.cli.table_layout import layout_of
-from mqdssm.cli.watch.lines import status_json
+from mqdssm.cli.watch.lines import format_status
 from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.elements import Queue
 from mqdssm.model.safe_text import printable_json, visible
@@ -142,7 +142,7 @@ def test_json_means_what_it_meant(text: str) -> None:
         assert json.loads(printable_json(made)) == value
         assert is_harmless(printable_json(made))
     assert is_harmless(format_json_line(value))
-    told = status_json(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
+    told = format_status(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
     assert told.isprintable()
     assert json.loads(told)["text"] == text
     schema = pa.schema([("text", pa.string())])

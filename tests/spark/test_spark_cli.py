@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import mqdssm
 from mqdssm.cli.demo.stage import DemoStage
-from mqdssm.cli.demo.steps import account
+from mqdssm.cli.demo.steps import compare_with_planted
 from mqdssm.cli.main import app
 from mqdssm.cli.output import Output
 from mqdssm.pipeline.manifest import Manifest
@@ -243,7 +243,7 @@ def test_the_whole_demonstration(spark, tmp_path):
     done = Migrated(MigrationPlan.load(kept / "plan"), report)
     nothing: Any = SimpleNamespace(findings=())
     stage = DemoStage(Output(is_json=True))
-    assert not account(stage, done, nothing, kept, kept / "enterprise")
+    assert not compare_with_planted(stage, done, nothing, kept, kept / "enterprise")
     (again, words, *_) = stage.steps[-1]["results"]
     assert [int(count) for _, count in again["rows"]] == [numbers[0], 0, *numbers[2:4], numbers[1]]
     assert f"{numbers[1]} missed, 0 found that nobody planted" in words

@@ -16,8 +16,8 @@ import typer
 from mqdssm.cli.demo import steps
 from mqdssm.cli.demo.stage import DemoStage, login_of
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
-from mqdssm.cli.sandbox import testing_module
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
+from mqdssm.cli.sandbox import import_testing_module
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -66,7 +66,7 @@ def demo(
     plan = _plan(sites, machines, queues)
     require_packages("pyarrow", "numpy", "sqlglot", "jinja2", extra="pipeline")
     with_spark = _has_spark(is_asked=bool(spark)) if spark is not False else False
-    testing_module("openldap_config").require_software()
+    import_testing_module("openldap_config").require_software()
     stage = DemoStage(run.output)
     with _open_folder(keep) as folder, contextlib.ExitStack() as stack:
         stage.text("A demonstration of mqdssm: MSMQ's objects in an LDAP directory, as [MS-MQDSSM] has it.\n")
@@ -98,8 +98,8 @@ def _migrate_enterprise(
         migrated = steps.migrate(stage, server, folder, tables)
         _look(stage, stack, server, plan)
         steps.export(stage, server, exported)
-        validation = stack.enter_context(steps.validated(stage, exported, report))
-        is_right = steps.account(stage, migrated, validation, folder, tables)
+        validation = stack.enter_context(steps.validate_export(stage, exported, report))
+        is_right = steps.compare_with_planted(stage, migrated, validation, folder, tables)
         if with_spark:
             is_right &= steps.is_same_on_spark(stage, server, exported, validation)
     return is_right
@@ -117,7 +117,7 @@ def _look(
 def _plan(sites: int, machines: int, queues: int) -> "EnterprisePlan":
     from mqdssm.samples.plan import EnterprisePlan
 
-    with usage_problems():
+    with convert_usage_problems():
         return EnterprisePlan(
             sites=sites, machines=machines, queues=queues, users=machines // USERS_A_MACHINE, seed=SEED
         )
@@ -207,7 +207,7 @@ def _suggest_next(stage: DemoStage, keep: Path | None) -> None:
         stage.result("docs/README.md says what to read; in Python: import mqdssm; help(mqdssm.Directory)")
 
 
-app = command_app(
+app = declare_command(
     demo,
     connects=False,
     examples=("mqdssm demo", "mqdssm demo --no-spark", "mqdssm demo --keep ~/msmq-demo"),

@@ -103,7 +103,7 @@ def _spread(some: Sequence[Any]) -> Iterator[Any]:
     yield from some[:: max(1, len(some) // SHOWN_REJECTS)][:SHOWN_REJECTS]
 
 
-def account(
+def compare_with_planted(
     stage: DemoStage, migrated: "Migrated", validation: "Validation", folder: Path, tables: Path
 ) -> bool:
     """Compare rejects and findings with the planted defects.
@@ -217,7 +217,7 @@ def export(stage: DemoStage, server: "OpenLdapServer", folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def validated(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validation]":
+def validate_export(stage: DemoStage, folder: Path, report: Path) -> "Iterator[Validation]":
     """Validate an export, and write the report.
 
     Args:
@@ -343,7 +343,7 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
         identifier = directory.create(queue)
         by_guid = mqdssm.Filter("Identifier", "==", identifier)
         stored_queue = directory.read(mqdssm.Queue, by_guid)
-        stage.table(("attribute", "value"), display.pairs(stored_queue, CommandType.QUEUE.table))
+        stage.table(("attribute", "value"), display.format_pairs(stored_queue, CommandType.QUEUE.table))
     with stage.step("Change it, and delete it"):
         stage.call('queue.label = "Paid orders"; directory.write(queue)      # writes Label, nothing else')
         stored_queue.label = "Paid orders"
@@ -368,4 +368,4 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
 def _format_objects(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
     rows = kind.table.rows_for(names)
     items: list[DirectoryObject] = objects
-    return [display.cells(obj, rows) for obj in items]
+    return [display.format_cells(obj, rows) for obj in items]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqdssm.cli.endpoints import endpoint
-from mqdssm.cli.messages.send import LISTEN, Port, default_folder, lock_folder
-from mqdssm.cli.run import CommandRun, command_app
-from mqdssm.cli.watch.termination import ending
+from mqdssm.cli.endpoints import parse_endpoint
+from mqdssm.cli.messages.send import LISTEN, Port, find_default_folder, lock_folder
+from mqdssm.cli.run import CommandRun, declare_command
+from mqdssm.cli.watch.termination import end_on_signals
 from mqdssm.model.packets import SESSION_PORT
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def receive(
     """
     from mqdssm.messaging import QueueManager
 
-    address = endpoint("--listen", listen, SESSION_PORT, any_port=True)
-    folder = state or default_folder("receive")
+    address = parse_endpoint("--listen", listen, SESSION_PORT, any_port=True)
+    folder = state or find_default_folder("receive")
     manager = QueueManager(folder, listen=address, port=port, queues=(queue,))
-    with ending() as end, lock_folder(folder, 0), manager:
+    with end_on_signals() as end, lock_folder(folder, 0), manager:
         private_queue = manager.open(queue)
         end.stops(private_queue.close)
         run.output.note(f"listening on {manager.listens_on or address}: Ctrl-C ends it")
@@ -115,7 +115,7 @@ def _format_time(message: "Message") -> str:
     return datetime.fromtimestamp(message.sent_at, UTC).isoformat()
 
 
-app = command_app(
+app = declare_command(
     receive,
     connects=False,
     examples=(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli import exits
-from mqdssm.cli.endpoints import endpoint
-from mqdssm.cli.run import CommandRun, command_app, standard_input
+from mqdssm.cli.endpoints import parse_endpoint
+from mqdssm.cli.run import CommandRun, declare_command, open_standard_input
 from mqdssm.model.packets import SESSION_PORT
 from mqdssm.model.transport import (
     BODY_BYTES_MAX,
@@ -111,8 +111,8 @@ def send(
     content = _read(body)
     if state is not None and not recoverable:
         raise exits.UsageProblem("--state is for recoverable messages: give --recoverable, too")
-    address = None if ack is None else endpoint("--listen", listen, SESSION_PORT, any_port=True)
-    folder = (state or default_folder("send")) if recoverable else None
+    address = None if ack is None else parse_endpoint("--listen", listen, SESSION_PORT, any_port=True)
+    folder = (state or find_default_folder("send")) if recoverable else None
     manager = QueueManager(folder, listen=address, port=port, settings=_build_settings(wait))
     with lock_folder(folder, wait), manager:
         sent = manager.send(
@@ -133,7 +133,7 @@ def send(
     run.output.answer(document, f"{sent.identifier}  {delivery.value}")
 
 
-def default_folder(command: str) -> Path:
+def find_default_folder(command: str) -> Path:
     """Return the folder for recoverable messages of a command."""
     return Path(typer.get_app_dir("mqdssm")) / "messages" / command
 
@@ -180,7 +180,7 @@ def _read(body: Path) -> bytes:
         with body.open("rb") as file:
             content = file.read(BODY_BYTES_MAX + 1)
     else:
-        content = standard_input().read(BODY_BYTES_MAX + 1)
+        content = open_standard_input().read(BODY_BYTES_MAX + 1)
     if len(content) > BODY_BYTES_MAX:
         raise exits.UsageProblem(f"--body {body} is longer than a message can be, {BODY_BYTES_MAX} bytes")
     return content
@@ -204,7 +204,7 @@ def _build_settings(wait_s: float) -> "TcpSettings":
     return replace(MESSAGING, sessions=sessions)
 
 
-app = command_app(
+app = declare_command(
     send,
     connects=False,
     examples=(

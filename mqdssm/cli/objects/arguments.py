@@ -55,7 +55,7 @@ class CommandType(StrEnum):
         return table_of(self.element_name)
 
 
-def attribute_names(kind: CommandType) -> tuple[str, ...]:
+def list_attribute_names(kind: CommandType) -> tuple[str, ...]:
     """Return the specification's names of the attributes of a type."""
     return tuple(row.adm for row in kind.table.rows)
 
@@ -73,7 +73,7 @@ def _find_type(ctx: typer.Context) -> CommandType | None:
 
 def _complete_names(ctx: typer.Context, incomplete: str, end: str) -> list[str]:
     kind = _find_type(ctx)
-    names = attribute_names(kind) if kind is not None else ()
+    names = list_attribute_names(kind) if kind is not None else ()
     return [f"{name}{end}" for name in names if name.lower().startswith(incomplete.lower())]
 
 

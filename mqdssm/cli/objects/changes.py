@@ -11,8 +11,8 @@ import typer
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import Assignments, CommandType, TypeArgument, assignments_of, object_of
 from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, command_app
-from mqdssm.cli.server.control import ServerOption, control_client
+from mqdssm.cli.run import CommandRun, declare_command
+from mqdssm.cli.server.control import ServerOption, open_control_client
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -40,7 +40,7 @@ def create(
     if missing := [name for name in REQUIRED[kind.element_name] if not obj.is_populated(name)]:
         raise UsageProblem(f"a {kind.value} needs {', '.join(f'{name}=VALUE' for name in missing)}")
     wanted_guid = obj.identifier
-    with control_client(server) if server is not None else run.connect() as directory:
+    with open_control_client(server) if server is not None else run.connect() as directory:
         new_guid = directory.create(obj)
     warning = "" if wanted_guid in {None, new_guid} else _describe_guid_difference(obj, wanted_guid)
     identifier = str(new_guid)
@@ -64,7 +64,7 @@ def _describe_guid_difference(obj: "DirectoryObject", wanted_guid: "UUID | None"
     return ""
 
 
-create_app = command_app(
+create_app = declare_command(
     create,
     examples=(
         "mqdssm create site Name=Berlin",
@@ -118,7 +118,7 @@ def write(
         raise UsageProblem("nothing to write: give an Attribute=Value besides the one that says which object")
     obj = object_of(kind, assignments)
     if server is not None:
-        with control_client(server) as client:
+        with open_control_client(server) as client:
             client.write(obj)
     else:
         with run.connect() as directory:
@@ -127,7 +127,7 @@ def write(
     run.output.answer({"written": list(changes)}, f"written {kind.value}: {', '.join(changes)}")
 
 
-write_app = command_app(
+write_app = declare_command(
     write,
     examples=(
         r"mqdssm write queue 'Pathname=web01\orders' 'Label=Paid orders' Quota=20000",
@@ -167,7 +167,7 @@ def delete(
     if server is not None:
         if recursive:
             raise UsageProblem("--recursive: a directory server deletes one object at a time")
-        with control_client(server) as client:
+        with open_control_client(server) as client:
             client.delete(obj)
     else:
         _delete(run, obj, recursive=recursive)
@@ -180,7 +180,7 @@ def _delete(run: CommandRun, obj: "DirectoryObject", *, recursive: bool) -> None
         directory.delete(obj, recursive=recursive, on_progress=show)
 
 
-delete_app = command_app(
+delete_app = declare_command(
     delete,
     examples=(
         r"mqdssm delete queue 'Pathname=web01\orders'",

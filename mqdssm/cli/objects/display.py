@@ -36,16 +36,16 @@ LIST_COLUMNS: Final = {
 """Default columns of a table of objects."""
 
 
-def cells(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
+def format_cells(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
     """Format the values of some attributes; unpopulated ones are empty."""
     populated = obj.model_fields_set
     return [text_of(row, getattr(obj, row.field)) if row.field in populated else "" for row in rows]
 
 
-def pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, str]]:
+def format_pairs(obj: "DirectoryObject", table: "ElementTable") -> Iterator[tuple[str, str]]:
     """Yield names and values of populated attributes, in the table's order."""
     rows = [row for row in table.rows if row.field in obj.model_fields_set]
-    for name, cell in zip((row.adm for row in rows), cells(obj, rows), strict=True):
+    for name, cell in zip((row.adm for row in rows), format_cells(obj, rows), strict=True):
         yield name, cell
         if name == "Identifier" and obj.original_identifier is not None:
             yield ORIGINAL, str(obj.original_identifier)
@@ -62,9 +62,9 @@ def json_of(obj: "DirectoryObject") -> str:
     return json.dumps(json.loads(text) | {ORIGINAL: str(obj.original_identifier)}, ensure_ascii=False)
 
 
-def cells_with_original(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
+def format_with_original(obj: "DirectoryObject", rows: Sequence["Row"]) -> list[str]:
     """Format the values of some attributes and the earlier GUID of the object."""
-    return [*cells(obj, rows), str(obj.original_identifier or "")]
+    return [*format_cells(obj, rows), str(obj.original_identifier or "")]
 
 
 def text_of(row: "Row", value: Any) -> str:

@@ -48,7 +48,7 @@ def filter_of(kind: CommandType, text: str) -> "Filter | Condition[Any]":
     return condition.test if isinstance(condition, ValueComparison) else condition
 
 
-def equal_filters(
+def build_equal_filters(
     kind: CommandType, assignments: Mapping[str, tuple[str, ...]]
 ) -> "list[Filter | Condition[Any]]":
     """Return filters for equality with given values."""

@@ -22,8 +22,8 @@ from mqdssm.cli.objects.arguments import (
     names_of,
     sort_of,
 )
-from mqdssm.cli.objects.filters import equal_filters, filter_of
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.objects.filters import build_equal_filters, filter_of
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
@@ -58,7 +58,7 @@ def read(
     The enterprise needs no values: there is only one.
     """
     conditions = [
-        *equal_filters(kind, assignments_of(kind, values)),
+        *build_equal_filters(kind, assignments_of(kind, values)),
         *(filter_of(kind, text) for text in filters or ()),
     ]
     names = names_of(kind, attributes)
@@ -69,10 +69,10 @@ def read(
     if run.output.is_json:
         run.output.document(json.loads(display.json_of(obj)))
     else:
-        run.output.pairs(display.pairs(obj, kind.table))
+        run.output.pairs(display.format_pairs(obj, kind.table))
 
 
-read_app = command_app(
+read_app = declare_command(
     read,
     examples=(
         "mqdssm read enterprise",
@@ -99,7 +99,7 @@ MachineOption = Annotated[
 Count = Annotated[bool, typer.Option("--count", help="Print only the number of objects.")]
 
 
-def listing(
+def list_objects(
     run: CommandRun,
     *,
     kind: TypeArgument,
@@ -144,10 +144,10 @@ def listing(
             run.output.json_array(display.json_of(obj) for obj in objects)
             return
         rows = kind.table.rows_for(names or ())
-        columns, cells_of = [row.adm for row in rows], display.cells
+        columns, cells_of = [row.adm for row in rows], display.format_cells
         remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
         if remembers and "Identifier" in columns:
-            columns, cells_of = [*columns, display.ORIGINAL], display.cells_with_original
+            columns, cells_of = [*columns, display.ORIGINAL], display.format_with_original
         row_count = run.output.rows(columns, (cells_of(obj, rows) for obj in objects), optional=optional)
     run.output.note(f"{row_count} {kind.value}{'' if row_count == 1 else 's'}")
 
@@ -166,7 +166,7 @@ def _place_finder(
         raise UsageProblem("--machine goes with queue and queue-manager")
     if machine is None:
         return lambda _: None
-    by_name = equal_filters(CommandType.QUEUE_MANAGER, {"ComputerName": (machine,)})
+    by_name = build_equal_filters(CommandType.QUEUE_MANAGER, {"ComputerName": (machine,)})
     if kind is CommandType.QUEUE_MANAGER:
         search_filters += by_name
         return lambda _: None
@@ -188,8 +188,8 @@ def _count_each(
         yield obj
 
 
-list_app = command_app(
-    listing,
+list_app = declare_command(
+    list_objects,
     examples=(
         'mqdssm list queue --filter "Label==Orders" --output json',
         'mqdssm list queue -f "Quota>10000" -f "Transactional==true" --sort Quota,-Label -a Pathname,Quota',
@@ -242,10 +242,10 @@ def distribution_list(
     run.output.note(f"{len(queue_names)} queue{'' if len(queue_names) == 1 else 's'}")
 
 
-command_app(
+declare_command(
     alias, group=resolve_app, examples=('mqdssm resolve alias "CN=alias,CN=Users,DC=example,DC=com"',)
 )
-command_app(
+declare_command(
     distribution_list,
     group=resolve_app,
     name="list",

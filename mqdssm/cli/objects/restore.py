@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.exits import ExitCode, UsageProblem
 from mqdssm.cli.objects.arguments import CommandType, TypeArgument
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.events.deleted_objects import RestorableObject
@@ -178,7 +178,7 @@ def _tell(run: CommandRun, results: list[dict[str, Any]]) -> None:
         )
 
 
-app = command_app(
+app = declare_command(
     restore,
     examples=(
         "mqdssm restore queue",

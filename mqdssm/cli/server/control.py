@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqdssm.cli.exits import ExitCode
-from mqdssm.cli.run import CommandRun, command_app
+from mqdssm.cli.run import CommandRun, declare_command
 
 if TYPE_CHECKING:
     from mqdssm.cli.output import Output
@@ -32,7 +32,7 @@ _StatusServer = Annotated[
 _Watch = Annotated[bool, typer.Option("--watch", help="Show the state every two seconds until Ctrl-C.")]
 
 
-def control_client(path: Path) -> "ControlClient":
+def open_control_client(path: Path) -> "ControlClient":
     """Connect to a directory server.
 
     Raises:
@@ -51,7 +51,7 @@ def status(run: CommandRun, *, server: _StatusServer, watch: _Watch = False) -> 
     Exit code 1 if the server reports a problem that keeps it from its work.
     """
     while True:
-        with control_client(server) as client:
+        with open_control_client(server) as client:
             snapshot = client.status()
         _show(run.output, snapshot, watch=watch)
         if not watch:
@@ -105,7 +105,7 @@ def _show(output: "Output", snapshot: "ServerSnapshot", *, watch: bool) -> None:
         output.line(f"{problem.severity}: {problem.subject}: {problem.text}")
 
 
-app = command_app(
+app = declare_command(
     status,
     connects=False,
     examples=(

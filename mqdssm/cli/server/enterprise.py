@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
-from mqdssm.cli.server.control import control_client
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
+from mqdssm.cli.server.control import open_control_client
 from mqdssm.cli.server.plans import DryRun, print_plan
 from mqdssm.cli.server.roles import add_role_commands
-from mqdssm.cli.server.tokens import AddedRole, add_token_commands, token_client
+from mqdssm.cli.server.tokens import AddedRole, add_token_commands, make_token_client
 
 app = typer.Typer(
     add_completion=False, help="Make the directory servers of an enterprise.", no_args_is_help=True
@@ -114,7 +114,7 @@ def init(
         password_file=password_file.absolute() if password_file else None,
         ca_file=ca_file.absolute() if ca_file else None,
     )
-    with usage_problems():
+    with convert_usage_problems():
         config_file = make_pec(
             folder.absolute(),
             enterprise=name,
@@ -127,7 +127,7 @@ def init(
     _answer(run, config_file, [f"make a key in {folder}"], dry_run=dry_run)
 
 
-command_app(
+declare_command(
     init,
     group=app,
     connects=False,
@@ -160,17 +160,17 @@ def add_server(
 
     if (through is None) is (token is None):
         raise UsageProblem("give --through SOCKET or --token FILE")
-    with ExitStack() as closing, usage_problems():
+    with ExitStack() as closing, convert_usage_problems():
         admitter: setup.Admitter
         checker: setup.Checker | None = None
         if token is not None:
             key_file = DirectoryServerFolder(folder.absolute()).key
-            admitter, claims = token_client(run, token, key_file, listen, (role, site, machine))
+            admitter, claims = make_token_client(run, token, key_file, listen, (role, site, machine))
             new_role, site, machine = claims.role, claims.site, claims.machine_name
         elif through is None or role is None or not site or not machine:
             raise UsageProblem("give --role, --site and --machine of the new server")
         else:
-            admitter = checker = closing.enter_context(control_client(through))
+            admitter = checker = closing.enter_context(open_control_client(through))
             new_role = role.server_role
         names = {"site": site, "machine_name": machine, "listen": listen, "address": address}
         if dry_run:
@@ -183,7 +183,7 @@ def add_server(
     _answer(run, config_file, steps, dry_run=dry_run)
 
 
-command_app(
+declare_command(
     add_server,
     group=app,
     name="add-server",
@@ -204,7 +204,7 @@ def add_host(
     dry_run: DryRun = False,
 ) -> None:
     """Let a directory server that runs remember the address of a machine, beside DNS."""
-    with control_client(through) as client, usage_problems():
+    with open_control_client(through) as client, convert_usage_problems():
         client.add_host(machine, address, dry_run=dry_run)
     if dry_run:
         print_plan(run, [f"{client.machine_name} remembers that {machine} is at {address}"], [])
@@ -212,7 +212,7 @@ def add_host(
     run.output.answer({"machine": machine, "address": address}, f"{machine} is at {address}")
 
 
-command_app(
+declare_command(
     add_host,
     group=app,
     name="add-host",
@@ -235,11 +235,11 @@ def backup(run: CommandRun, *, folder: Source, to: Target, dry_run: DryRun = Fal
     from mqdssm.server.folder import DirectoryServerFolder
 
     if dry_run:
-        with usage_problems():
+        with convert_usage_problems():
             config = check_back_up(DirectoryServerFolder(folder.absolute()), to.absolute())
         print_plan(run, [f"write {to} with the directory and the key of {config.server.machine_name}"], [])
         return
-    with usage_problems():
+    with convert_usage_problems():
         back_up(DirectoryServerFolder(folder.absolute()), to.absolute())
     run.output.answer({"backup": str(to), "octets": to.stat().st_size}, f"wrote {to}")
 
@@ -254,12 +254,12 @@ def restore(run: CommandRun, *, file: Backup, folder: NewFolder, dry_run: DryRun
     from mqdssm.server.backup import restore as restore_backup
 
     if dry_run:
-        with usage_problems():
+        with convert_usage_problems():
             config = check_restore(file, folder.absolute())
         start = f"mqdssm serve {folder / 'server.toml'} --restored"
         print_plan(run, [f"make {folder}, the {config.server.role} {config.server.machine_name}"], [start])
         return
-    with usage_problems():
+    with convert_usage_problems():
         restored = restore_backup(file, folder.absolute())
     start = f"mqdssm serve {restored.config} --restored"
     run.output.answer(
@@ -271,10 +271,12 @@ def restore(run: CommandRun, *, file: Backup, folder: NewFolder, dry_run: DryRun
 
 add_token_commands(app)
 add_role_commands(app)
-command_app(
+declare_command(
     backup, group=app, connects=False, examples=("mqdssm enterprise backup pec --to pec-monday.backup",)
 )
-command_app(restore, group=app, connects=False, examples=("mqdssm enterprise restore pec-monday.backup pec",))
+declare_command(
+    restore, group=app, connects=False, examples=("mqdssm enterprise restore pec-monday.backup pec",)
+)
 
 
 @app.callback()

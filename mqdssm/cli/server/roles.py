@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import Command, CommandRun, command_app, usage_problems
-from mqdssm.cli.server.control import control_client
+from mqdssm.cli.run import Command, CommandRun, convert_usage_problems, declare_command
+from mqdssm.cli.server.control import open_control_client
 from mqdssm.cli.server.plans import DryRun, print_plan
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def take_over(
     Changes that the lost server acknowledged and did not send are lost. A site is taken over by one of its
     BSCs, the enterprise by a PSC.
     """
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
@@ -88,7 +88,7 @@ def name_authority(
 
     If the server owns the partition itself, it steps down, and copies everything from the other server.
     """
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
@@ -114,7 +114,7 @@ def resynchronize(
     dry_run: DryRun = False,
 ) -> None:
     """Begin a full synchronization of a replica from the owner of its partition."""
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         partition = _find_partition(snapshot, site, is_enterprise=enterprise)
         own = snapshot.machine_name
@@ -145,7 +145,7 @@ def hand_over(
     from mqdssm.engines.replication.settings import Role
 
     role = Role.PEC if enterprise else Role.PSC
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         own = snapshot.machine_name
         site = "" if enterprise else snapshot.site_name
@@ -168,7 +168,7 @@ def demote(run: CommandRun, *, server: Server, machine: Machine, dry_run: DryRun
     """Make a BSC an ordinary machine; the PSC of its site acts."""
     from mqdssm.engines.replication.settings import Role
 
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         _require(
             machine.casefold() in _list_machines(snapshot, Role.BSC, snapshot.site_name),
@@ -184,8 +184,8 @@ def remove_server(run: CommandRun, *, server: Server, machine: Machine, dry_run:
 
     The machine must have no queues left. The PSC of a site first hands the site over, the PEC the enterprise.
     """
-    with control_client(server) as client:
-        with usage_problems():
+    with open_control_client(server) as client:
+        with convert_usage_problems():
             client.remove_server(machine, dry_run=True)
         snapshot = client.status()
         steps = [f"{client.machine_name} deletes the machine {machine}, and sends it nothing any more"]
@@ -209,7 +209,7 @@ def rename(
     from mqdssm.server.renaming import rename_server
 
     place = DirectoryServerFolder(folder.absolute())
-    with usage_problems():
+    with convert_usage_problems():
         config = rename_server(place, machine, dry_run=True)
     steps = [f"the {config.server.role.value} of {config.server.site} in {folder} is called {machine}"]
     afterwards = [
@@ -230,7 +230,7 @@ def name_psc(
     """Let the PEC name another PSC of a site, which has taken the site over."""
     from mqdssm.engines.replication.settings import Role
 
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         _require(snapshot.role is Role.PEC, f"{snapshot.machine_name} is not the PEC: ask the PEC")
         step = f"the PEC names {machine} as the PSC of {site}"
@@ -266,7 +266,7 @@ def add_site(
         "inter_site_replication_interval": inter_site_s,
     }
     given = {name: seconds for name, seconds in intervals.items() if seconds is not None}
-    with control_client(server) as client, usage_problems():
+    with open_control_client(server) as client, convert_usage_problems():
         new = Site.model_validate({"name": site, **given})
         client.add_site(new, dry_run=True)
         steps = [f"the PEC creates the site {site}, and every server gets its partition"]
@@ -289,7 +289,7 @@ def remove_site(
     from mqdssm.engines.replication.settings import Role
     from mqdssm.model.elements import Site
 
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         snapshot = client.status()
         _require(snapshot.role is Role.PEC, f"{snapshot.machine_name} is not the PEC: ask the PEC")
         _require(site.casefold() != snapshot.site_name.casefold(), f"{site} is the site of the PEC itself")
@@ -332,7 +332,7 @@ def add_role_commands(group: typer.Typer) -> None:
         remove_site: f"remove-site --site Paris {here}",
     }
     for function, words in examples.items():
-        command_app(
+        declare_command(
             function,
             group=group,
             name=words.partition(" ")[0],
@@ -400,6 +400,6 @@ def _perform(
     The steps are printed, and what is to be done afterwards.
     """
     if not dry_run:
-        with usage_problems():
+        with convert_usage_problems():
             act()
     print_plan(run, steps, afterwards, dry_run=dry_run)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mqdssm.cli import logs
-from mqdssm.cli.exits import in_command_words
-from mqdssm.cli.run import CommandRun, command_app, silence, usage_problems
-from mqdssm.cli.watch.termination import ending
+from mqdssm.cli.exits import translate_message
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command, redirect_to_null
+from mqdssm.cli.watch.termination import end_on_signals
 
 if TYPE_CHECKING:
     from mqdssm.server.own_objects import OwnChange
@@ -43,12 +43,12 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
 
     logs.to_stderr(is_json=run.output.is_json)
     _ = run.loaded  # opens the log file of the settings
-    with usage_problems():
+    with convert_usage_problems():
         config = ServerConfig.read(config_file)
 
     def note(text: str) -> None:
         if run.output.is_json:
-            _print(run, json.dumps({"event": "note", "message": in_command_words(text)}))
+            _print(run, json.dumps({"event": "note", "message": translate_message(text)}))
         else:
             run.output.note(text)
 
@@ -78,7 +78,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
         on_report=note,
         on_own_change=tell_change,
     )
-    with ending(GRACE_S) as end:
+    with end_on_signals(GRACE_S) as end:
         end.stops(process.stop)
         process.run()
 
@@ -89,9 +89,9 @@ def _print(run: CommandRun, line: str) -> None:
         run.output.json_line(line) if run.output.is_json else run.output.line(line)
         sys.stdout.flush()
     except OSError:
-        silence(sys.stdout)
+        redirect_to_null(sys.stdout)
 
 
-app = command_app(
+app = declare_command(
     serve, connects=False, examples=("mqdssm serve pec/server.toml", "mqdssm serve pec/server.toml -o json")
 )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from mqdssm.cli.exits import UsageProblem
-from mqdssm.cli.run import CommandRun, command_app, standard_input, usage_problems
-from mqdssm.cli.server.control import control_client
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command, open_standard_input
+from mqdssm.cli.server.control import open_control_client
 from mqdssm.cli.server.plans import DryRun, print_plan
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def make_token(
     if not is_printed and to.exists():
         raise UsageProblem(f"--to {to} exists: name a new file")
     if dry_run:
-        with control_client(server) as client, usage_problems():
+        with open_control_client(server) as client, convert_usage_problems():
             client.check(request)
         print_plan(
             run,
@@ -101,7 +101,7 @@ def make_token(
             [],
         )
         return
-    with control_client(server) as client, usage_problems():
+    with open_control_client(server) as client, convert_usage_problems():
         reply = client.make_token(request)
     if is_printed:
         run.output.raw(reply.token + "\n")
@@ -131,7 +131,7 @@ def _write(file: Path, token: str) -> None:
 
 def withdraw_token(run: CommandRun, *, machine: Machine, server: Server, dry_run: DryRun = False) -> None:
     """Withdraw the join token for a machine: it becomes worthless."""
-    with control_client(server) as client:
+    with open_control_client(server) as client:
         client.withdraw_token(machine, dry_run=dry_run)
     if dry_run:
         print_plan(run, [f"{client.machine_name} withdraws the join token for {machine}"], [])
@@ -139,7 +139,7 @@ def withdraw_token(run: CommandRun, *, machine: Machine, server: Server, dry_run
     run.output.answer({"machine": machine}, f"the join token for {machine} is withdrawn")
 
 
-def token_client(
+def make_token_client(
     run: CommandRun, file: Path, key_file: Path, listen: str, given: tuple[AddedRole | None, str, str]
 ) -> tuple["TokenClient", "TokenClaims"]:
     """Return the client of a join token, and what the token states.
@@ -159,7 +159,7 @@ def token_client(
     from mqdssm.server.token_client import TokenClient, read_token
 
     if str(file) == "-":
-        data = standard_input().read(TOKEN_BYTES_MAX + 1)
+        data = open_standard_input().read(TOKEN_BYTES_MAX + 1)
         token = JoinToken.parse(data.decode("ascii", errors="replace"))
     else:
         token = read_token(file)
@@ -186,14 +186,14 @@ def _check_claims(claims: "TokenClaims", role: AddedRole | None, site: str, mach
 def add_token_commands(group: typer.Typer) -> None:
     """Add the commands of this module to a group."""
     named = "--role psc --site Paris --machine PSC01 --server pec/control.sock --to psc01.token"
-    command_app(
+    declare_command(
         make_token,
         group=group,
         name="make-token",
         connects=False,
         examples=(f"mqdssm enterprise make-token {named}",),
     )
-    command_app(
+    declare_command(
         withdraw_token,
         group=group,
         name="withdraw-token",

@@ -13,10 +13,10 @@ from mqdssm.cli import exits
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.objects.arguments import CommandType
 from mqdssm.cli.output import say
-from mqdssm.cli.run import CommandRun, command_app, usage_problems
+from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.cli.watch.delivery import CommandRunner, LinePrinter
-from mqdssm.cli.watch.lines import json_of, status_json, text_of
-from mqdssm.cli.watch.termination import ending
+from mqdssm.cli.watch.lines import format_status, json_of, text_of
+from mqdssm.cli.watch.termination import end_on_signals
 from mqdssm.model.safe_text import visible
 
 if TYPE_CHECKING:
@@ -124,11 +124,11 @@ def watch(
     elements = [kind.element for kind in (kinds or CommandType)]
     ignored = _check_ignored(ignore or (), elements)
     _check(run, state, snapshot=snapshot, once=once, command=command, heartbeat=heartbeat)
-    with ending() as end:
+    with end_on_signals() as end:
         runner = None if command is None else CommandRunner(command, end, tries=tries, limit_s=time_limit)
         with LinePrinter() as printer:
             status = Status(run, printer, heartbeat_s=heartbeat, is_told=runner is None, is_once=once)
-            with run.connect() as directory, usage_problems():
+            with run.connect() as directory, convert_usage_problems():
                 changes = directory.watch(
                     *elements,
                     state=state,
@@ -141,7 +141,7 @@ def watch(
                     on_trouble=_warn_of_retry,
                     on_quiet=status.quiet,
                 )
-            with changes, usage_problems():
+            with changes, convert_usage_problems():
                 status.watch = changes
                 end.stops(changes.stop)
                 deliver = printer.deliver if runner is None else runner.deliver
@@ -183,14 +183,14 @@ class Status:
             if not self._is_once:
                 self._run.output.note(f"watching {url}: Ctrl-C ends it")
         elif self._is_told and self.watch is not None:
-            self._printer.deliver(status_json(self.watch.stamp(), "ready", server=url))
+            self._printer.deliver(format_status(self.watch.stamp(), "ready", server=url))
 
     def quiet(self) -> None:
         """Print a heartbeat at intervals while the server is connected."""
         now = time.monotonic()
         if self._heartbeat_s is not None and self.watch is not None and now >= self._due:
             self._due = now + self._heartbeat_s
-            self._printer.deliver(status_json(self.watch.stamp(), "heartbeat"))
+            self._printer.deliver(format_status(self.watch.stamp(), "heartbeat"))
 
 
 def _check(
@@ -237,7 +237,7 @@ def _warn_of_retry(error: "DirectoryError", pause_s: float) -> None:
     say(f"warning: {exits.words_of(error)}; trying again in {pause_s:.1f} s")
 
 
-app = command_app(
+app = declare_command(
     watch,
     examples=(
         "mqdssm watch",

@@ -17,7 +17,7 @@ _UNKNOWN: Final = "(not kept)"
 _NOTHING: Final = "(none)"
 
 
-def status_json(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
+def format_status(stamp: "tuple[str, datetime]", event: str, **more: str) -> str:
     """Return a JSON line on the status of the watch."""
     name, time = stamp
     document = {"id": name, "time": _format_time(time), "event": event, **more}

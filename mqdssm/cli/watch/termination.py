@@ -60,7 +60,7 @@ class Ending:
 
 
 @contextmanager
-def ending(grace_s: float = GRACE_S) -> Iterator[Ending]:
+def end_on_signals(grace_s: float = GRACE_S) -> Iterator[Ending]:
     """Let SIGINT and SIGTERM end the block, with exit code 0.
 
     A thread receives the signals, since a blocked write never returns to the interpreter.

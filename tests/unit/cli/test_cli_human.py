@@ -68,6 +68,6 @@ def test_keys_and_certificates_are_named():
 
 def test_only_what_is_populated_is_shown():
     queue = Queue(label="x")
-    assert list(display.pairs(queue, TABLES[Queue])) == [("Label", "x")]
+    assert list(display.format_pairs(queue, TABLES[Queue])) == [("Label", "x")]
     rows = TABLES[Queue].rows_for(["Label", "Quota"])
-    assert display.cells(queue, rows) == ["x", ""]
+    assert display.format_cells(queue, rows) == ["x", ""]

@@ -10,7 +10,7 @@ SERVER_LOG = logging.getLogger("mqdssm.server.process")
 
 
 def test_warnings_as_json(capsys):
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         logs.to_stderr(is_json=True)
         for number in range(logs.SHOWN_WARNINGS + 2):
             SERVER_LOG.warning("number %d\nof two lines, password=topsecret", number)
@@ -32,7 +32,7 @@ def test_warnings_as_json(capsys):
 
 
 def test_warnings_as_text(capsys):
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         logs.to_stderr(is_json=False)
         for number in range(logs.SHOWN_WARNINGS + 2):
             SERVER_LOG.warning("number %d\nof two lines", number)
@@ -43,11 +43,11 @@ def test_warnings_as_text(capsys):
 
 def test_debug_prints_everything(capsys):
     for is_json in (False, True):
-        with logs.recording(debug=True):
+        with logs.record_log(debug=True):
             logs.to_stderr(is_json=is_json)
             SERVER_LOG.debug("detail")
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("{") is is_json
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         SERVER_LOG.warning("as before")
     assert capsys.readouterr().err == "warning: as before\n"

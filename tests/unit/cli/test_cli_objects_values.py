@@ -14,7 +14,7 @@ from mqdssm.cli.objects.arguments import (
     object_of,
     sort_of,
 )
-from mqdssm.cli.objects.filters import DEPTH_MAX, equal_filters, filter_of
+from mqdssm.cli.objects.filters import DEPTH_MAX, build_equal_filters, filter_of
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
@@ -139,7 +139,7 @@ def test_filters_of_times_and_lists():
     assert several == Filter("SiteIdentifierList", "==", (str(A), str(B)))
     assert filter_of(CommandType.QUEUE_MANAGER, "SiteIdentifierList==").value == ()
     given = assignments_of(CommandType.QUEUE, ["Label=a=b", "Quota=5"])
-    assert equal_filters(CommandType.QUEUE, given) == [
+    assert build_equal_filters(CommandType.QUEUE, given) == [
         Filter("Label", "==", "a=b"),
         Filter("Quota", "==", "5"),
     ]

@@ -206,7 +206,7 @@ def test_warnings_are_told_but_not_by_the_thousand(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     logger = logging.getLogger("mqdssm.test")
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         for number in range(12):
             logger.warning("no %d\n", number)
         logger.info("quiet")
@@ -217,7 +217,7 @@ def test_warnings_are_told_but_not_by_the_thousand(monkeypatch):
     assert (
         lines[-1] == "warning: 7 more warnings are not shown; with MQDSSM_LOG_FILE=FILE they are all in FILE"
     )
-    kept = "\n".join(logs.kept_lines())
+    kept = "\n".join(logs.read_kept_lines())
     assert "INFO mqdssm.test quiet" in kept
     assert "WARNING mqdssm.test no 11" in kept
 
@@ -225,12 +225,12 @@ def test_warnings_are_told_but_not_by_the_thousand(monkeypatch):
 def test_the_log_file(tmp_path):
     file = tmp_path / "deep" / "log"
     before = list(logging.getLogger("mqdssm").handlers)
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         logs.to_file(file)
         logging.getLogger("mqdssm.test").info("kept %s", "here")
     assert "INFO mqdssm.test kept here" in file.read_text()
     assert logging.getLogger("mqdssm").handlers == before
-    with logs.recording(debug=False), pytest.raises(exits.UsageProblem, match="cannot be written"):
+    with logs.record_log(debug=False), pytest.raises(exits.UsageProblem, match="cannot be written"):
         logs.to_file(tmp_path)
 
 
@@ -240,7 +240,7 @@ def test_a_log_file_that_a_full_disk_does_not_let_begin_is_a_warning(tmp_path, m
         raise OSError(reason, "no room")
 
     monkeypatch.setattr(logging.FileHandler, "_open", no_room)
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         logs.to_file(tmp_path / "log")
         logging.getLogger("mqdssm.test").info("quiet")
     expected = f"the log file {tmp_path / 'log'} cannot be written: no room; this run goes on without it"
@@ -253,15 +253,15 @@ def test_warnings_that_cannot_be_printed_fail_nothing(monkeypatch):
             raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(sys, "stderr", Full())
-    with logs.recording(debug=False):
+    with logs.record_log(debug=False):
         for number in range(logs.SHOWN_WARNINGS + 1):
             logging.getLogger("mqdssm.test").warning("no %d", number)
-    assert "no 5" in logs.kept_lines()[-1]
+    assert "no 5" in logs.read_kept_lines()[-1]
 
 
 def test_debug_shows_the_log(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    with logs.recording(debug=True):
+    with logs.record_log(debug=True):
         logging.getLogger("mqdssm.test").debug("detail")
     assert "DEBUG mqdssm.test detail" in stream.getvalue()

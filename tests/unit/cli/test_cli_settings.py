@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqdssm.cli.config_file import default_file, shown_default_file
+from mqdssm.cli.config_file import describe_default_file, find_default_file
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.cli.settings import load, read_password
 
@@ -198,7 +198,7 @@ def test_connections(tmp_path, monkeypatch):
 
 
 def test_the_usual_place(tmp_path):
-    file = default_file()
+    file = find_default_file()
     assert file.name == "config.toml"
     assert file.is_relative_to(tmp_path)
     with pytest.raises(UsageProblem, match="connection 'lab' needs a configuration file, as "):
@@ -263,9 +263,9 @@ def test_a_configuration_file_without_end():
 
 def test_the_usual_place_as_people_write_it(monkeypatch, tmp_path):
     monkeypatch.setattr("typer.get_app_dir", lambda name: str(tmp_path / ".config" / name))
-    assert shown_default_file() == "~/.config/mqdssm/config.toml"
+    assert describe_default_file() == "~/.config/mqdssm/config.toml"
     monkeypatch.setattr("typer.get_app_dir", lambda name: f"/etc/{name}")
-    assert shown_default_file() == str(Path("/etc/mqdssm/config.toml"))
+    assert describe_default_file() == str(Path("/etc/mqdssm/config.toml"))
 
 
 def test_variables_that_were_misspelt_are_warned_of(monkeypatch, caplog):
