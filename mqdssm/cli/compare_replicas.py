@@ -44,7 +44,7 @@ def compare_replicas(run: CommandRun, *, replicas: Named) -> int:
             comparison = ReplicaComparison(opened)
         rows = []
         with run.output.progress("comparing", counted=False):
-            for difference in comparison.differences():
+            for difference in comparison.find_differences():
                 count += 1
                 if run.output.is_json:
                     run.output.json_line(json.dumps(_as_json(difference), ensure_ascii=False))

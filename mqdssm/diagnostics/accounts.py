@@ -279,7 +279,7 @@ class AccountDirectory:
 
         Members that were deleted, or that the server does not have, are left out.
         """
-        listed = self._session.named_by(group, "member", _ATTRIBUTES)
+        listed = self._session.find_named(group, "member", _ATTRIBUTES)
         if listed is not None:
             yield from listed
             return

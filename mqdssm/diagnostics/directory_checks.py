@@ -161,6 +161,6 @@ def _may_write(
 
 def _delete_value(checked: CheckedDirectory, dn: str, attribute: str, value: bytes) -> LdapResult:
     with open_bound(checked.options, checked.endpoints[0]) as channel:
-        number = channel.new_id()
+        number = channel.choose_id()
         request = encode_modify(number, dn, [Modification(ChangeType.DELETE, attribute, [value])])
         return channel.request(number, request, MODIFY_RESPONSE, time.monotonic() + OPERATION_LIMIT_S)

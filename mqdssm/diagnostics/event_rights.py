@@ -71,7 +71,7 @@ class RightsChecker:
         self._samples = samples
         self._entries: dict[DN, Entry | None] = {}
 
-    def verdicts(self, element: str, event: Event) -> Iterator[Verdict]:
+    def judge_event(self, element: str, event: Event) -> Iterator[Verdict]:
         """Yield the result for each right that an event needs, in the order of the table."""
         needs = rights.needs_of(element, event)
         seen: set[str] = set()
@@ -156,7 +156,7 @@ class RightsChecker:
         """SIDs of the user and of all groups."""
         return token_of(self._session.get("", ["tokenGroups"]).all("tokenGroups"))
 
-    def descriptor_at(self, dn: DN) -> SecurityDescriptor | None:
+    def read_descriptor(self, dn: DN) -> SecurityDescriptor | None:
         """Return the descriptor of an object; None if it is not readable."""
         entry = self._read_entry(dn)
         return None if entry is None else descriptor_of(entry)
@@ -246,7 +246,7 @@ def check_events(checked: CheckedDirectory) -> Iterator[CheckFinding]:
     session = checked.session
     judge = RightsChecker(session, Samples(session, checked.at))
     for element in dict.fromkeys(need.element for need in rights.NEEDS):
-        judged = {event: list(judge.verdicts(element, event)) for event in rights.Event}
+        judged = {event: list(judge.judge_event(element, event)) for event in rights.Event}
         for event, verdicts in judged.items():
             lacking = [verdict for verdict in verdicts if verdict.missing]
             if lacking:
@@ -308,7 +308,7 @@ def _check_identifiers(session: Session, judge: RightsChecker) -> CheckFinding:
     if not session.profile.keeps_guids(session):
         missing.append("fSpecifyGUIDOnAdd is not set (the 11th character of dSHeuristics is not 1)")
     for dn in dict.fromkeys((session.naming.root, session.naming.configuration)):
-        descriptor = judge.descriptor_at(dn)
+        descriptor = judge.read_descriptor(dn)
         if descriptor is None:
             missing.append(f"the descriptor of {dn} is not shown, so the right Add-GUID is not known")
         elif not is_granted(descriptor, judge.token, rights.CONTROL.decides, {rights.ADD_GUID}):

@@ -139,7 +139,7 @@ class AccessReader:
         Raises:
             DirectoryError: the directory cannot be read.
         """
-        search_filter = self._session.profile.class_filter(ldap_class)
+        search_filter = self._session.profile.build_class_filter(ldap_class)
         for entry in self._session.find(self._session.naming.root, search_filter, _COLUMNS):
             yield self._build_access(ldap_class, entry)
 
@@ -175,9 +175,7 @@ class AccessReader:
         if ace.inherited and ace.inherited_object_type is not None:  # the server compared the class
             own = replace(own, inherited_object_type=None)
         image = bytes(SecurityDescriptor.build(dacl=[own]))
-        translated = SecurityDescriptor.from_bytes(
-            self._session.profile.security_from_directory(ldap_class, image)
-        )
+        translated = SecurityDescriptor.from_bytes(self._session.profile.decode_security(ldap_class, image))
         for entry in translated.dacl.aces if translated.dacl is not None else ():
             yield replace(entry, flags=entry.flags | (ace.flags & AceFlags.INHERITED))
 

@@ -131,7 +131,7 @@ class Samples:
         return enterprise_dn(naming.forest, naming.configuration)
 
     def _find_user(self) -> DN | None:
-        sid, users = self._session.bound_sid(), self._session.profile.class_filter("user")
+        sid, users = self._session.bound_sid(), self._session.profile.build_class_filter("user")
         if sid is None:
             return self._find_first("user")
         search_filter = And((users, Equal("objectSid", bytes(Sid.parse(sid)))))
@@ -144,7 +144,7 @@ class Samples:
         naming = self._session.naming
         if base is None and ldap_class in {"mSMQSiteLink", "site"}:
             base = search_base(ldap_class, naming.forest, naming.configuration)
-        search_filter = self._session.profile.class_filter(ldap_class)
+        search_filter = self._session.profile.build_class_filter(ldap_class)
         return next(iter(self._find_dns(base or naming.root, search_filter, at_most=1)), None)
 
     def _find_dns(self, base: DN, search_filter: LdapFilter, at_most: int = 100) -> list[DN]:

@@ -132,7 +132,7 @@ class Channel:
         self.address = ""
         self.broken = False
 
-    def new_id(self) -> int:
+    def choose_id(self) -> int:
         """Return a message id that no outstanding request of this channel has."""
         number = self._next_id
         self._next_id = number + 1 if number < MESSAGE_ID_MAX else 1
@@ -371,7 +371,7 @@ class Channel:
             self.broken = True
             try:
                 self._transport.settimeout(CLOSE_LIMIT_S)
-                self._transport.sendall(encode_unbind(self.new_id()))
+                self._transport.sendall(encode_unbind(self.choose_id()))
             except OSError:
                 pass  # it is gone already
         self._transport.close()

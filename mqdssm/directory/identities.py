@@ -71,7 +71,7 @@ class Identities:
         except (ObjectAlreadyExists, ObjectNotFound):
             raise
         except DirectoryError as error:
-            if not keeps or not profile.refuses_guid(error):
+            if not keeps or not profile.is_guid_refusal(error):
                 raise
             # if the GUID was refused, the add works without it; otherwise its error is raised
             identity = profile.identity(ldap_class, identifier, keeps_guids=False)
@@ -93,7 +93,7 @@ class Identities:
         The server checks objectGUID itself.
         """
         session = self._session
-        target = session.profile.guid_target(session.naming, identifier)
+        target = session.profile.build_guid_target(session.naming, identifier)
         if target.otherwise is None:
             return
         search_filter = any_of(target.filter, target.otherwise.filter)

@@ -84,7 +84,7 @@ class Pool:
         self._operation = _Operation()
 
     @contextmanager
-    def one_server(self) -> Iterator[None]:
+    def keep_one_server(self) -> Iterator[None]:
         """Keep an operation on one server after its first change.
 
         The operation has several steps in this thread.

@@ -114,7 +114,7 @@ class Naming:
                 bases.append(dn)
         return tuple(bases)
 
-    def bases_for(self, *, configuration: bool) -> tuple[DN, ...]:
+    def list_bases(self, *, configuration: bool) -> tuple[DN, ...]:
         """Return the bases that must be searched for objects of a class.
 
         Args:
@@ -129,7 +129,7 @@ class Naming:
         """Naming of a global catalog: all objects are below the root of all names."""
         return replace(self, root=DN(), forest=DN(), default=DN(), apart=())
 
-    def other_domain(self, dn: DN) -> DN | None:
+    def find_other_domain(self, dn: DN) -> DN | None:
         """Return the domain of a name in Active Directory.
 
         None if it is the server's own domain.
@@ -265,7 +265,7 @@ class Profile(ABC):
         return fold_case(name)
 
     @abstractmethod
-    def recognises(self, root_dse: "Entry") -> bool:
+    def matches(self, root_dse: "Entry") -> bool:
         """Return True if the server is of this kind."""
 
     @abstractmethod
@@ -280,10 +280,10 @@ class Profile(ABC):
         """
 
     @abstractmethod
-    def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:
+    def build_guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:
         """Return the search for an object by its objectGUID."""
 
-    def identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
+    def build_identifier_filter(self, ldap_class: str, guid: UUID) -> "LdapFilter":
         """Return a filter for the object of a class with a GUID (decision M37).
 
         The object has the GUID, or had it elsewhere.
@@ -294,26 +294,26 @@ class Profile(ABC):
         return any_of(guid_filter, Equal(self.original_guid, guid.bytes_le))
 
     @abstractmethod
-    def dn_filter(self, dn: str) -> "LdapFilter":
+    def build_dn_filter(self, dn: str) -> "LdapFilter":
         """Return a filter that matches the object with a DN, for looking up many at once."""
 
     @abstractmethod
-    def class_filter(self, ldap_class: str) -> "LdapFilter":
+    def build_class_filter(self, ldap_class: str) -> "LdapFilter":
         """Return a filter for the objects of one class only (decision M32)."""
 
-    def computer_filter(self, name: str) -> "LdapFilter":
+    def build_computer_filter(self, name: str) -> "LdapFilter":
         """Return a filter for the computers of a name, on indexed attributes (M16)."""
-        return And((self.class_filter("computer"), Equal("cn", name.encode())))
+        return And((self.build_class_filter("computer"), Equal("cn", name.encode())))
 
     @abstractmethod
     def read_controls(self, attributes: Iterable[str]) -> "tuple[LdapControl, ...]":
         """Return the controls needed to read some attributes (decision M13)."""
 
-    def deleted_controls(self) -> "tuple[LdapControl, ...]":
+    def list_deleted_controls(self) -> "tuple[LdapControl, ...]":
         """Return the controls that show deleted objects; none if the server has none."""
         return ()
 
-    def why_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: ARG002  a hook
+    def explain_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: ARG002  a hook
         """Return why objects may be hidden from the bound user; empty if none are.
 
         Args:
@@ -343,7 +343,7 @@ class Profile(ABC):
         """
 
     @abstractmethod
-    def references_control(
+    def build_references_control(
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> "tuple[LdapControl, ...]":
         """Return the controls by which a page includes referenced objects.
@@ -351,14 +351,14 @@ class Profile(ABC):
         There may be none.
         """
 
-    def named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
+    def build_named_controls(self, root_dse: "Entry", attribute: str) -> "tuple[LdapControl, ...]":  # noqa: ARG002  a hook
         """Return the controls by which a search also returns the objects of an attribute.
 
         The attribute names these objects. The result may be empty.
         """
         return ()
 
-    def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
+    def encode_security(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
         """Convert a security descriptor of the abstract model to the form of this server.
 
         Args:
@@ -370,7 +370,7 @@ class Profile(ABC):
         """
         return image
 
-    def security_from_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
+    def decode_security(self, ldap_class: str, image: bytes) -> bytes:  # noqa: ARG002  a hook
         """Convert a security descriptor of this server to the form of the abstract model.
 
         Raises:
@@ -389,7 +389,7 @@ class Profile(ABC):
         """Return True if the server keeps an objectGUID that an add has (decision M37)."""
         return self.makes_guid
 
-    def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
+    def is_guid_refusal(self, error: DirectoryError) -> bool:  # noqa: ARG002  a hook
         """Return True if an add was refused because of its objectGUID."""
         return False
 
@@ -418,7 +418,7 @@ class Profile(ABC):
         """
         return has_values(stored, sent)
 
-    def brought(
+    def attach_references(
         self,
         rows: "list[tuple[Any, ...]]",
         columns: Sequence[str],  # noqa: ARG002  other servers need it
@@ -427,7 +427,7 @@ class Profile(ABC):
     ) -> "list[tuple[Any, ...]]":
         """Return the rows of a page, each with the referenced objects.
 
-        See `references_control`.
+        See `build_references_control`.
 
         Args:
             rows: the DN and the columns of each entry.
@@ -465,14 +465,14 @@ def choose(root_dse: "Entry", profile_name: str, profiles: Mapping[str, Profile]
         ConfigError: no profile of that name, or the server is of another known kind.
         GenericDirectoryError: the root DSE fits none.
     """
-    recognised = next((profile for profile in profiles.values() if profile.recognises(root_dse)), None)
+    recognised = next((profile for profile in profiles.values() if profile.matches(root_dse)), None)
     if profile_name != AUTO:
         try:
             chosen = profiles[profile_name.lower()]
         except KeyError:
             choices = ", ".join(repr(name) for name in (AUTO, *profiles))
             raise ConfigError(f"profile={profile_name!r} is unknown: use one of {choices}") from None
-        if recognised is not None and not chosen.recognises(root_dse):
+        if recognised is not None and not chosen.matches(root_dse):
             # with the names of another kind of server every list would be empty
             raise ConfigError(
                 f"profile={profile_name!r}, but the server is {recognised.title}: "

@@ -68,7 +68,7 @@ class ReadOperations:
         self._options = options
         self._knowledge = knowledge
 
-    def new_deadline(self) -> float:
+    def compute_deadline(self) -> float:
         """Return the deadline of an operation that begins now."""
         return time.monotonic() + self._options.operation_timeout_s
 
@@ -98,7 +98,7 @@ class ReadOperations:
         """
         profile = self._knowledge.profile
         controls = profile.read_controls(attributes)
-        limit = self.new_deadline() if deadline is None else deadline
+        limit = self.compute_deadline() if deadline is None else deadline
 
         def read(base: str, scope: SearchScope, search_filter: LdapFilter) -> list[Entry]:
             below = () if scope is SearchScope.BASE else profile.search_controls()
@@ -107,7 +107,7 @@ class ReadOperations:
 
         if not isinstance(target, UUID):
             return read(str(target), SearchScope.BASE, object_filter)
-        place: GuidTarget | None = profile.guid_target(self._knowledge.naming, target)
+        place: GuidTarget | None = profile.build_guid_target(self._knowledge.naming, target)
         entries: list[Entry] = []
         while place is not None and not entries:
             combined_filter = place.filter if object_filter == TRUE else all_of(place.filter, object_filter)
@@ -125,12 +125,12 @@ class ReadOperations:
         return RangeReader(self._choose_server, self._knowledge.profile.change_counter)
 
     def _choose_server(self) -> OneServer:
-        with self._pool.lease(self.new_deadline()) as channel:
+        with self._pool.lease(self.compute_deadline()) as channel:
             url = channel.url
 
         def read(dn: str, attributes: Sequence[str]) -> Entry:
             search = Search(dn, SearchScope.BASE, encode(TRUE), tuple(attributes))
-            entries = self._search_once(search, dn, self.new_deadline(), url)
+            entries = self._search_once(search, dn, self.compute_deadline(), url)
             if not entries:
                 raise ObjectNotFound("the object is gone", dn=dn)
             return entries[0]
@@ -145,17 +145,17 @@ class ReadOperations:
         Raises:
             DirectoryNotConnected: no answer.
         """
-        deadline = self.new_deadline()
+        deadline = self.compute_deadline()
 
         def ask(channel: Channel) -> LdapResult:
-            number = channel.new_id()
+            number = channel.choose_id()
             return channel.request(number, encoded(number), EXTENDED_RESPONSE, deadline)
 
         return self._on_channel(operation, None, ask, deadline, None)
 
     def _search_once(self, search: Search, name: str, deadline: float, url: str | None) -> list[Entry]:
         def ask(channel: Channel) -> list[Entry]:
-            number = channel.new_id()
+            number = channel.choose_id()
             channel.send(search.encode(number), deadline)
             page = channel.receive(number, deadline)
             if page.result.code != 0:

@@ -197,7 +197,7 @@ class PagedSearch:
         return channel.receive(message_id, deadline)
 
     def _send(self, channel: Channel, cookie: bytes, deadline: float) -> int:
-        message_id = channel.new_id()
+        message_id = channel.choose_id()
         paging = (make_paged_control(self._page_size, cookie),)
         channel.send(self._search.encode(message_id, paging), deadline)
         return message_id

@@ -118,7 +118,7 @@ class ServerInfo:
 
 def _read_root_dse(channel: Channel, endpoint: Endpoint, deadline: float) -> Entry:
     search = Search("", SearchScope.BASE, encode(TRUE), ROOT_DSE_ATTRIBUTES)
-    number = channel.new_id()
+    number = channel.choose_id()
     try:
         channel.send(search.encode(number), deadline)
         page = channel.receive(number, deadline)

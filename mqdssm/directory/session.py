@@ -107,9 +107,9 @@ class Session(Closeable):
         self._pool.close()
         self._forest.close()
 
-    def one_server(self) -> AbstractContextManager[None]:
+    def keep_one_server(self) -> AbstractContextManager[None]:
         """Keep an operation of several steps on the server that made its first change."""
-        return self._pool.one_server()
+        return self._pool.keep_one_server()
 
     # what is known of the server
 
@@ -139,7 +139,7 @@ class Session(Closeable):
     @property
     def brings_references(self) -> bool:
         """True if the server can return referenced entries with a page."""
-        return bool(self.profile.references_control(self.root_dse, {"member": ("cn",)}))
+        return bool(self.profile.build_references_control(self.root_dse, {"member": ("cn",)}))
 
     @property
     def keeps_guids(self) -> bool:
@@ -310,14 +310,14 @@ class Session(Closeable):
         begin = self._prepare_paging(base, of_class, SearchScope.SUBTREE, None, controls=(control,))
         return streams.read_entries(begin, ["1.1"], lambda: self._reading.ranges)
 
-    def named_by(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
+    def find_named(self, dn: str, attribute: str, attributes: Sequence[str]) -> Iterator[Entry] | None:
         """Search the objects named by an attribute, as `find` (decision M76).
 
         None if the server does not support it.
 
         Objects that are not on the server in use may be missing.
         """
-        controls = self.profile.named_controls(self.root_dse, attribute)
+        controls = self.profile.build_named_controls(self.root_dse, attribute)
         if not controls:
             return None
         begin = self._prepare_paging(dn, TRUE, SearchScope.BASE, None, controls=controls)
@@ -356,19 +356,19 @@ class Session(Closeable):
             DirectoryError: while iterating, as `find`.
         """
         profile = self._connect_if_needed().profile
-        bring = profile.references_control(self.root_dse, references or {})
+        bring = profile.build_references_control(self.root_dse, references or {})
         brings = None if references is None else bool(bring)
         rows = streams.RowOptions(tuple(columns), multi, profile, brings, lambda: self._reading.ranges)
         return rows.stream(self._prepare_paging(base, search_filter, scope, page_size, controls=bring))
 
-    def portions(
+    def read_portions(
         self,
         base: str | DN,
         search_filter: LdapFilter,
         columns: Sequence[str],
         decoder: streams.Decoder[streams.P],
     ) -> Iterator[streams.P]:
-        """Search as `rows`, page by page, decoded by the caller: see `streams.portions`."""
+        """Search as `rows`, page by page, decoded by the caller: see `streams.read_portions`."""
         return streams.read_portions(
             self._prepare_paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
         )
@@ -418,7 +418,7 @@ class Session(Closeable):
             ObjectAlreadyExists: another object has the name, or the objectGUID.
             DirectoryError: the server cannot be asked.
         """
-        return self._writing.was_added(dn, attributes, self._reading.new_deadline(), None)
+        return self._writing.was_added(dn, attributes, self._reading.compute_deadline(), None)
 
     def create(
         self,
@@ -551,7 +551,7 @@ class Session(Closeable):
         )
 
     def _require_deleted_controls(self) -> tuple[LdapControl, ...]:
-        controls = self._connect_if_needed().profile.deleted_controls()
+        controls = self._connect_if_needed().profile.list_deleted_controls()
         if not controls:
             raise GenericDirectoryError(
                 f"{self.profile.title} keeps no deleted objects",

@@ -108,7 +108,7 @@ class RowOptions:
                 all_columns = decoder.rows(buffer, [(message.start, message.end) for message in messages])
                 rows = [row[:-1] for row in all_columns] if added else all_columns
                 if self.brings:
-                    rows = self.profile.brought(rows, self.columns, buffer, messages)
+                    rows = self.profile.attach_references(rows, self.columns, buffer, messages)
                 elif self.brings is not None:
                     rows = [(*row, None) for row in rows]
             except DecodeError as error:

@@ -90,7 +90,7 @@ class WriteOperations:
         """
         if not self._options.forest or not self._knowledge.is_there:
             return
-        domain = self._knowledge.naming.other_domain(DN.parse(dn))
+        domain = self._knowledge.naming.find_other_domain(DN.parse(dn))
         if domain is not None:
             raise GenericDirectoryError(
                 f"{operation} failed: the object is in another domain, {domain}: "
@@ -238,12 +238,12 @@ class WriteOperations:
 
         None if the answer was lost, but the change was found made.
         """
-        deadline = self._reading.new_deadline()
+        deadline = self._reading.compute_deadline()
         attempt = 0
         while True:
             attempt += 1
             with self._pool.lease(deadline) as channel:
-                number = channel.new_id()
+                number = channel.choose_id()
                 request = encoded(number)
                 try:
                     result = channel.request(number, request, _RESULT_TAGS[operation], deadline)

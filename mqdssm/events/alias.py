@@ -63,7 +63,7 @@ def resolve_distribution_list(ctx: Context, format_name: str) -> list[str]:
         ValueError: no distribution list format name.
     """
     identifier = _list_identifier(format_name)
-    of_class = ctx.session.profile.class_filter(GROUP_CLASS)
+    of_class = ctx.session.profile.build_class_filter(GROUP_CLASS)
     group = ctx.session.get(identifier, [GROUP_MEMBER], object_filter=of_class)
     format_names: dict[str, None] = {}
     seen = {key_of(group.dn)}
@@ -114,7 +114,7 @@ def _read_dereferenced(ctx: Context, group: Entry) -> dict[str, Entry]:
     """Read the members that the server returns in one search."""
     entries_by_name: dict[str, Entry] = {}
     try:
-        for entry in ctx.session.named_by(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
+        for entry in ctx.session.find_named(group.dn, GROUP_MEMBER, _MEMBER_ATTRIBUTES) or ():
             if not forest.is_elsewhere(ctx, entry.dn):
                 entries_by_name[key_of(entry.dn)] = entry
     except GenericDirectoryError as error:
@@ -134,7 +134,7 @@ def _find_members(ctx: Context, names: Sequence[str]) -> dict[str, Entry]:
     for session, listed in ((ctx.session, local_names), (ctx.session.catalog, elsewhere)):
         if session is None or not listed:
             continue
-        search_filter = any_of(*(session.profile.dn_filter(name) for name in listed))
+        search_filter = any_of(*(session.profile.build_dn_filter(name) for name in listed))
         for base in session.naming.guid_bases:
             for entry in session.find(base, search_filter, _MEMBER_ATTRIBUTES):
                 entries[key_of(entry.dn)] = entry

@@ -65,7 +65,7 @@ class EntrySource:
         values = self.all(name)
         return values[0] if values else None
 
-    def computer_values(self, name: str) -> list[bytes]:
+    def list_computer_values(self, name: str) -> list[bytes]:
         """Return all values of an LDAP attribute of the computer.
 
         There are none if the attribute is missing or not readable.
@@ -106,7 +106,7 @@ def text_of(raw: bytes) -> str:
 
 
 def _make_of_computer(row: Row, source: EntrySource) -> Any:
-    values = source.computer_values(row.ldap[0])
+    values = source.list_computer_values(row.ldap[0])
     return row.decode(values) if values else UNSET
 
 
@@ -179,7 +179,7 @@ def _make_site(row: Row, source: EntrySource) -> Any:
 
 
 def _make_clustered(row: Row, source: EntrySource) -> Any:
-    names = source.computer_values(row.ldap[0])
+    names = source.list_computer_values(row.ldap[0])
     return compute.clustered(text_of(name) for name in names) if names else UNSET
 
 
@@ -231,7 +231,7 @@ def maker_of(row: Row, ldap_class: str, profile: Profile) -> tuple[ValueMaker | 
     if row.ldap == ("whenChanged",):
         return partial(_make_time, profile.modify_time_attributes), profile.modify_time_attributes
     if row.adm == "Security" and profile.translates_security:
-        return partial(_make_security, profile.security_from_directory, ldap_class), row.ldap
+        return partial(_make_security, profile.decode_security, ldap_class), row.ldap
     if row.ldap == ("cn",):
         return _make_name_of_site, ()
     if row.computed is None and row.holder is Holder.OWN:

@@ -118,7 +118,7 @@ def to_residual(table: ElementTable, expression: Filter) -> Residual:
         if membership and expression.operator in {"==", "!="}:
             return (expected[0] in actual) == (expression.operator == "==")
         if row.adm == "Identifier" and obj.original_identifier == expected:
-            return expression.operator == "=="  # as `identifier_filter` (M37)
+            return expression.operator == "=="  # as `build_identifier_filter` (M37)
         return compare(_make_key(row, actual), _make_key(row, expected))
 
     return Residual.of(row.adm, holds)
@@ -158,7 +158,9 @@ def to_ldap(
         if expression.operator == "!=" and (is_one_of_several(row) or _is_whole_list(row, expression)):
             return None
         matches = (
-            session.profile.identifier_filter(table.ldap_class, value) if row.adm == "Identifier" else None
+            session.profile.build_identifier_filter(table.ldap_class, value)
+            if row.adm == "Identifier"
+            else None
         )
         raws = list(row.encode(value))
         return _build_equality_filter(row, expression.operator, raws, session, value=value, matches=matches)

@@ -140,7 +140,7 @@ def translate_values(profile: Profile, ldap_class: str, values: Values) -> Value
     images = values.get(DESCRIPTOR)
     if not images:
         return values
-    translate = profile.security_to_directory
+    translate = profile.encode_security
     return values | {DESCRIPTOR: tuple(translate(ldap_class, image) for image in images)}
 
 

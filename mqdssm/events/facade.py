@@ -92,7 +92,7 @@ class Directory(BulkChanges, Closeable):
             ObjectAlreadyExists: there is such an object.
             ValueError: a name or value that no directory can hold; nothing was changed.
         """
-        with self.session.one_server():
+        with self.session.keep_one_server():
             identifier = create.create(self._context, obj, _check_attribute_names(attributes))
             self._notices.created(obj, identifier)
         return identifier
@@ -112,7 +112,7 @@ class Directory(BulkChanges, Closeable):
                 several are meant.
             ObjectNotFound: there is no such object.
         """
-        with self.session.one_server(), self._notices.deleting(obj, recursive=recursive):
+        with self.session.keep_one_server(), self._notices.deleting(obj, recursive=recursive):
             delete.delete(self._context, obj, recursive=recursive, on_progress=on_progress)
 
     def read(self, kind: type[E], filters: Filters[E], *, attributes: Sequence[str] | None = None) -> E:
@@ -260,7 +260,7 @@ class Directory(BulkChanges, Closeable):
             ValueError: a value that no directory can hold; nothing was sent.
         """
         names = _check_attribute_names(attributes)
-        with self.session.one_server(), self._notices.writing(obj, names):
+        with self.session.keep_one_server(), self._notices.writing(obj, names):
             write.write(self._context, obj, names, if_unchanged=if_unchanged)
 
     def upsert(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> bool:
@@ -284,7 +284,7 @@ class Directory(BulkChanges, Closeable):
             ValueError: a name or value that no directory can hold.
         """
         names = _check_attribute_names(attributes)
-        with self.session.one_server():
+        with self.session.keep_one_server():
             return upsert.upsert(self._context, self._notices, obj, names)
 
     def create_ahead(
@@ -325,7 +325,7 @@ class Directory(BulkChanges, Closeable):
             GenericDirectoryError: what is registered cannot be read.
             ValueError: no certificate, or more bytes than a directory holds.
         """
-        with self.session.one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+        with self.session.keep_one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
             return certificates.add_certificate(self._context, owner, certificate)
 
     def remove_certificate(
@@ -344,7 +344,7 @@ class Directory(BulkChanges, Closeable):
             ObjectNotFound: there is no such user or queue manager.
             GenericDirectoryError: what is registered cannot be read.
         """
-        with self.session.one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+        with self.session.keep_one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
             certificates.remove_certificate(self._context, owner, certificate)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:

@@ -33,7 +33,7 @@ def is_elsewhere(ctx: Context, dn: str | DN) -> bool:
     if not ctx.session.options.forest:
         return False
     parsed = dn if isinstance(dn, DN) else parse_name(dn)
-    return ctx.session.naming.other_domain(parsed) is not None
+    return ctx.session.naming.find_other_domain(parsed) is not None
 
 
 def choose_object_session(ctx: Context, dn: str | DN) -> Session:

@@ -36,7 +36,7 @@ def build_class_filter(ctx: Context, table: ElementTable) -> LdapFilter:
     Placeholder entries of the replication store are no objects (decision R68).
     """
     profile = ctx.session.profile
-    of_class = profile.class_filter(table.ldap_class)
+    of_class = profile.build_class_filter(table.ldap_class)
     if profile.no_replication or table.ldap_class not in _WITH_PLACEHOLDERS:
         return of_class
     return And((of_class, Not(Equal(DESCRIPTION, PLACEHOLDER.encode()))))

@@ -74,7 +74,9 @@ def call_with_machine(ctx: Context, name: str, work: Callable[[Machine], T]) -> 
 def _read_at_usual_place(ctx: Context, name: str) -> Entry | None:
     place = computer_dn(ctx.root, name)
     try:
-        return forest.get(ctx, place, _list_attributes(ctx), ctx.session.profile.class_filter(COMPUTER_CLASS))
+        return forest.get(
+            ctx, place, _list_attributes(ctx), ctx.session.profile.build_class_filter(COMPUTER_CLASS)
+        )
     except ObjectNotFound:
         return None
 
@@ -85,7 +87,7 @@ def _search_machine(ctx: Context, name: str, place: Entry | None) -> Entry:
     The three are tried in this order.
     """
     session = forest.choose_search_session(ctx, COMPUTER_CLASS)
-    search_filter = session.profile.computer_filter(name)
+    search_filter = session.profile.build_computer_filter(name)
     entries = list(session.find(session.naming.root, search_filter, _list_attributes(ctx)))
     accounts = [entry for entry in entries if _has_account(ctx, entry, name)]
     entries = accounts or ([place] if place is not None else entries)
@@ -159,6 +161,6 @@ def _find_similar_names(session: Session, name: str) -> list[str]:
     if label:
         longer = label + b"."
         tests += [Equal("cn", label), Substrings("cn", longer), Substrings("dNSHostName", longer)]
-    search_filter = And((session.profile.class_filter(COMPUTER_CLASS), any_of(*tests)))
+    search_filter = And((session.profile.build_class_filter(COMPUTER_CLASS), any_of(*tests)))
     entries = list(session.find(session.naming.root, search_filter, ["cn"]))
     return [entry.name.name for entry in entries[:_ALIKE_MAX]]

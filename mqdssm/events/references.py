@@ -132,7 +132,7 @@ class References:
     def dns_of(self, identifiers: Sequence[UUID], ldap_class: str) -> dict[UUID, str]:
         """Return the DNs of existing objects of a class by objectGUID."""
         dns: dict[UUID, str] = {}
-        of_class = self._session.profile.class_filter(ldap_class)
+        of_class = self._session.profile.build_class_filter(ldap_class)
         for batch in split_into_batches(dict.fromkeys(identifiers), BATCH_TERMS):
             search_filter = And((of_class, any_of(*(Equal("objectGUID", guid.bytes_le) for guid in batch))))
             session, bases = self._place_of(ldap_class)
@@ -153,7 +153,7 @@ class References:
             if ldap_class == _COMPUTER:  # above an object of the own domain, with all its attributes
                 return session, (session.naming.default,)
             session = session.catalog or session
-        return session, session.naming.bases_for(configuration=configuration)
+        return session, session.naming.list_bases(configuration=configuration)
 
     def _fetch(
         self,
@@ -168,10 +168,10 @@ class References:
             yield key, None
             del unknown[key]
         profile = self._session.profile
-        of_class = profile.class_filter(ldap_class)
+        of_class = profile.build_class_filter(ldap_class)
         for batch in split_into_batches(unknown.items(), DN_TERMS_MAX):
             missing = dict(batch)
-            search_filter = And((of_class, any_of(*(profile.dn_filter(dn) for dn in missing.values()))))
+            search_filter = And((of_class, any_of(*(profile.build_dn_filter(dn) for dn in missing.values()))))
             session, bases = self._place_of(ldap_class)
             for base in bases:
                 if not missing:

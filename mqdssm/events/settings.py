@@ -161,7 +161,7 @@ def settle(ctx: Context, served: Served, *, before: Sequence[UUID] = (), new: bo
 def _read(ctx: Context, served: Served) -> Served | None:
     """Return the queue manager as it is now; None if it was deleted."""
     target = served.dn if served.identifier is None else served.identifier
-    of_class = ctx.session.profile.class_filter(TABLES[QueueManager].ldap_class)
+    of_class = ctx.session.profile.build_class_filter(TABLES[QueueManager].ldap_class)
     try:
         return Served.of(ctx.session.get(target, ATTRIBUTES, object_filter=of_class, only_own=True))
     except ObjectNotFound:
@@ -231,7 +231,7 @@ def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[D
     entries: dict[DN, Entry] = {}
     if served.identifier is not None:
         owner_filter = Equal("mSMQQMID", served.identifier.bytes_le)
-        search_filter = And((session.profile.class_filter(SETTINGS_CLASS), owner_filter))
+        search_filter = And((session.profile.build_class_filter(SETTINGS_CLASS), owner_filter))
         try:
             for entry in session.find(places.sites_dn(ctx.forest_root), search_filter, SETTINGS_ATTRIBUTES):
                 entries[entry.name] = entry
@@ -246,7 +246,7 @@ def _find_existing(ctx: Context, served: Served, likely: Sequence[DN]) -> dict[D
 
 
 def _read_entry(ctx: Context, dn: DN) -> Entry | None:
-    of_class = ctx.session.profile.class_filter(SETTINGS_CLASS)
+    of_class = ctx.session.profile.build_class_filter(SETTINGS_CLASS)
     try:
         return ctx.session.get(dn, SETTINGS_ATTRIBUTES, object_filter=of_class)
     except ObjectNotFound:

@@ -183,7 +183,7 @@ def make_ad_translation() -> Security:
 
     See decision M31.
     """
-    return ActiveDirectory().security_to_directory
+    return ActiveDirectory().encode_security
 
 
 def as_stored(ldap_class: str, image: bytes) -> bytes:  # noqa: ARG001  the shape of a translation

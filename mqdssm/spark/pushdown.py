@@ -265,7 +265,7 @@ def _make_dn_filter(term: Term, profile: Profile) -> LdapFilter:
         raise _NeverAskedError
     for value in term.value:
         DN.parse(value)  # raises for an invalid DN
-    return any_of(*map(profile.dn_filter, term.value))
+    return any_of(*map(profile.build_dn_filter, term.value))
 
 
 _HOLDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(

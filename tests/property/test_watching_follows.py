@@ -57,7 +57,7 @@ class Watcher:
         for note, change in follower.repeat_unacknowledged(self.doubts):
             self.listener.hear(replace(change, id=note.id))
             self.acknowledged = note.number
-        hints = self.world.hints(self.place, by=way, false_alarms=alarms)
+        hints = self.world.read_hints(self.place, by=way, false_alarms=alarms)
         for number, change in enumerate(follower.follow(hints)):
             assert was_complete, "the first look tells nothing"
             if number == stop_after:

@@ -168,7 +168,7 @@ def test_a_right_on_a_set_of_properties_counts_for_each_of_it(domain: Domain) ->
         )
         session.modify(dn, {DESCRIPTOR: [bytes(own)]})
         chosen = {"user": DN.parse(dn)}
-        (verdict,) = RightsChecker(directory.session, Samples(directory.session, chosen=chosen)).verdicts(
+        (verdict,) = RightsChecker(directory.session, Samples(directory.session, chosen=chosen)).judge_event(
             "User", rights.Event.READ
         )
         session.modify(dn, {DESCRIPTOR: [again(before)]})

@@ -39,7 +39,7 @@ def test_computers(domain) -> None:
 def test_the_controller_itself_has_a_system_and_may_have_a_log_on(domain) -> None:
     session = domain.directory.session
     controllers = f"OU=Domain Controllers,{domain.root}"
-    (entry,) = session.find(controllers, session.profile.class_filter("computer"), ["cn"])
+    (entry,) = session.find(controllers, session.profile.build_class_filter("computer"), ["cn"])
     (facts,) = read_computers(session, {normalize(entry.dn)}).values()
     assert facts.is_disabled is False
     if facts.last_logon is not None:

@@ -53,7 +53,7 @@ def parent(samba_directory: Directory, samba_server: SambaDomainController) -> s
 
 def _computers(directory: Directory) -> Iterator[Any]:
     session = directory.session
-    return session.find(session.naming.root, session.profile.class_filter("computer"), ["1.1"])
+    return session.find(session.naming.root, session.profile.build_class_filter("computer"), ["1.1"])
 
 
 def descriptor(mask: int) -> bytes:

@@ -172,7 +172,7 @@ class TestDistributionLists:
         # it does refuse DirSync here: that is for the head of a naming context alone
         value = sequence(integer(0), integer(0), octet_string(b""))
         refused = (LdapControl("1.2.840.113556.1.4.841", critical=True, value=value),)
-        monkeypatch.setattr(ActiveDirectory, "named_controls", lambda *_: refused)
+        monkeypatch.setattr(ActiveDirectory, "build_named_controls", lambda *_: refused)
         session = domain.directory.session
         before = session.round_trips
         assert set(domain.directory.resolve_distribution_list(group[0])) == group[1]
@@ -182,8 +182,8 @@ class TestDistributionLists:
         self, domain: Domain, group: tuple[str, set[str]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         session = domain.directory.session
-        told = Session.named_by
-        monkeypatch.setattr(Session, "named_by", lambda *of: islice(told(*of) or (), 7))
+        told = Session.find_named
+        monkeypatch.setattr(Session, "find_named", lambda *of: islice(told(*of) or (), 7))
         before = session.round_trips
         assert set(domain.directory.resolve_distribution_list(group[0])) == group[1]
         assert session.round_trips - before == 2 + 2 * 2

@@ -165,7 +165,7 @@ class TestSeveralControllers:
             ca_file=str(both),
         ) as directory:
             session = directory.session
-            with session.one_server():
+            with session.keep_one_server():
                 name = f"S{uuid4().hex[:10]}"
                 directory.create(mqdssm.Site(name=name))
                 second.stop()

@@ -120,7 +120,7 @@ def lacking(
         dn = scenario.places[need.where][0]
         chosen[need.holder] = DN.parse(dn) if exists(domain, dn) else None
     judge = RightsChecker(directory.session, Samples(directory.session, chosen=chosen))
-    return [one.missing for one in judge.verdicts(element, event) if one.missing]
+    return [one.missing for one in judge.judge_event(element, event) if one.missing]
 
 
 # -- scenarios
@@ -453,7 +453,7 @@ def test_writing_may_be_granted_for_single_attributes(domain: Domain, account: t
         judge = RightsChecker(
             directory.session, Samples(directory.session, chosen={"mSMQQueue": DN.parse(dn)})
         )
-        missing = next(judge.verdicts("Queue", Event.WRITE)).missing or ""
+        missing = next(judge.judge_event("Queue", Event.WRITE)).missing or ""
     assert missing.startswith("RIGHT_GENERIC_WRITE (for ")
     assert "mSMQLabelEx" not in missing
     # counted, not listed: no more than four are named

@@ -50,7 +50,7 @@ def _many_valued_rows(session: Session, place: str) -> Iterator[str]:
 def _columns(session: Session, place: str, *wanted: str) -> Iterator[str]:
     """As exports read."""
     columns = ["cn", *wanted]
-    for entries in session.portions(place, TRUE, columns, lambda asked: EntryDecoder(asked).entries):
+    for entries in session.read_portions(place, TRUE, columns, lambda asked: EntryDecoder(asked).entries):
         for name, dn in zip(entries.columns[0].to_pylist(), entries.names.to_pylist(), strict=True):
             if dn.lower() != place.lower():
                 yield name.decode()

@@ -331,7 +331,7 @@ class TestDamagedNumbers:
         world.apply(world.sync(hurt, 1, world.machine(hurt)))
         world.apply(world.sync(sound, 2, world.machine(sound, "sound")))
         good = StoreSearches(harness.session, DirectoryPlaces(harness.session))
-        (before,) = good.holding([hurt])
+        (before,) = good.find_objects([hurt])
         dn = self.damage(harness, hurt, **{name: wrong})
         caplog.clear()
         again = world.sync(hurt, 3, world.machine(hurt, QUOTA=8))

@@ -144,8 +144,8 @@ def test_the_next_server_is_watched_from_a_comparison_on(
 
     def noting(link: Link, *more: Any) -> Any:
         source = made(link, *more)
-        hints = source.hints
-        source.hints = lambda place: (places.append((link.url, place)), hints(place))[1]
+        hints = source.read_hints
+        source.read_hints = lambda place: (places.append((link.url, place)), hints(place))[1]
         return source
 
     monkeypatch.setattr(watch, "source_of", noting)

@@ -22,7 +22,7 @@ def references(request, monkeypatch, world) -> str:
     """Both ways to follow references: the server brings them with a page, or cannot."""
     if not request.param:
         profile = type(world.directory.session.profile)
-        monkeypatch.setattr(profile, "references_control", lambda *_: ())
+        monkeypatch.setattr(profile, "build_references_control", lambda *_: ())
     return "brought along" if request.param else "looked up"
 
 

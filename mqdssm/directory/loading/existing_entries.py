@@ -33,7 +33,7 @@ def read_entries_at(session: "Session", dns: Sequence[str], attributes: Iterable
     """
     if not dns:
         return {}
-    search_filter = any_of(*(session.profile.dn_filter(dn) for dn in dns))
+    search_filter = any_of(*(session.profile.build_dn_filter(dn) for dn in dns))
     names = tuple(dict.fromkeys((*attributes, GUID)))
     return {normalize(entry.dn): entry for entry in _find_entries(session, search_filter, names)}
 

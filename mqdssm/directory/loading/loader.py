@@ -256,7 +256,7 @@ class _Load:
     def _send(self, channel: Channel, tasks: Sequence[ChangeTask]) -> Iterator[Outcome]:
         requests = []
         for task in tasks:
-            number = channel.new_id()
+            number = channel.choose_id()
             try:
                 requests.append(task.encode(number, self._session.profile))
             except (ValueError, DecodeError) as error:
@@ -285,7 +285,7 @@ class _Load:
             if task is None:
                 break
             if task.action is Action.ADD and not task.alone:
-                group[channel.new_id()] = task
+                group[channel.choose_id()] = task
             else:
                 other_tasks.append(task)
         if len(group) < 2:

@@ -140,7 +140,7 @@ class _Conversation:
     def _encode_task(self, task: ChangeTask) -> bytes:
         condition = self._requests[task.order].condition
         controls = () if condition is None else (make_assertion_control(condition),)
-        number = self._channel.new_id()
+        number = self._channel.choose_id()
         try:
             packet = task.encode(number, self._profile, controls)
         except DecodeError as error:

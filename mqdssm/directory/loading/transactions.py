@@ -104,6 +104,6 @@ class Transactions:
 
     @staticmethod
     def _request_extended(channel: Channel, oid: str, value: bytes | None, limit_s: float) -> bool:
-        number = channel.new_id()
+        number = channel.choose_id()
         request = encode_extended(number, oid, value)
         return channel.request(number, request, EXTENDED_RESPONSE, time.monotonic() + limit_s).code == 0

@@ -109,7 +109,7 @@ class ActiveDirectory(Profile):
         # letters that NFKC gives may be capitals; a final sigma is a sigma (decision M132)
         return fold_case(fold_case(name)).replace("\u03c2", "\u03c3")
 
-    def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
+    def matches(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return CAPABILITY_OID in root_dse.all("supportedCapabilities")
 
     def naming(self, root_dse: "Entry", override: str | None) -> Naming:  # noqa: D102  see Profile
@@ -132,7 +132,7 @@ class ActiveDirectory(Profile):
             apart=(configuration, schema, *domains),
         )
 
-    def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
+    def build_guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
         guid_filter = Equal("objectGUID", guid.bytes_le)
         original_filter = Equal(str(self.original_guid), guid.bytes_le)
         bases = tuple(str(base) for base in naming.guid_bases)
@@ -143,10 +143,10 @@ class ActiveDirectory(Profile):
             GuidTarget(bases, SearchScope.SUBTREE, original_filter),
         )
 
-    def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
+    def build_dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
         return Equal("distinguishedName", dn.encode())
 
-    def class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
+    def build_class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
         match ldap_class.lower():
             case "user":  # computers are users, too, and so are service accounts of groups
                 return And((Equal("objectCategory", b"person"), Equal("objectClass", b"user")))
@@ -155,12 +155,12 @@ class ActiveDirectory(Profile):
             case _:
                 return Equal("objectClass", ldap_class.encode())
 
-    def computer_filter(self, name: str) -> LdapFilter:  # noqa: D102  see Profile
+    def build_computer_filter(self, name: str) -> LdapFilter:  # noqa: D102  see Profile
         # the account's name is the computer's, but has 15 characters: of longer names only cn has all
         named = any_of(Equal("sAMAccountName", f"{name}$".encode()), Equal("cn", name.encode()))
-        return And((self.class_filter("computer"), named))
+        return And((self.build_class_filter("computer"), named))
 
-    def deleted_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
+    def list_deleted_controls(self) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         return (LdapControl(SHOW_DELETED_OID, critical=True),)
 
     def read_controls(self, attributes: Iterable[str]) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
@@ -168,7 +168,7 @@ class ActiveDirectory(Profile):
             return (_make_sd_flags_control(OWNER_GROUP_DACL),)
         return ()
 
-    def why_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: D102  see Profile
+    def explain_hidden(self, session: "Session", *, other_domains: bool) -> str:  # noqa: D102  see Profile
         token = [Sid.from_bytes(value) for value in session.get("", ["tokenGroups"]).all("tokenGroups")]
         if any(sid.domain is not None and sid.rid == _ENTERPRISE_ADMINS for sid in token):
             return ""
@@ -197,19 +197,19 @@ class ActiveDirectory(Profile):
         shows_change = ad_errors.is_other_value if old else has_never_changed
         return Guard(name, identity, old=old, shows_change=shows_change)
 
-    def references_control(  # noqa: D102  see Profile
+    def build_references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> tuple[LdapControl, ...]:
         if not references or extended_dn.CONTROL_OID.encode() not in root_dse.all("supportedControl"):
             return ()
         return (extended_dn.make_control(),)
 
-    def named_controls(self, root_dse: "Entry", attribute: str) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
+    def build_named_controls(self, root_dse: "Entry", attribute: str) -> tuple[LdapControl, ...]:  # noqa: D102  see Profile
         if ASQ_OID.encode() not in root_dse.all("supportedControl"):
             return ()
         return (LdapControl(ASQ_OID, critical=True, value=sequence(octet_string(attribute))),)
 
-    def brought(  # noqa: D102  see Profile
+    def attach_references(  # noqa: D102  see Profile
         self,
         rows: list[tuple[Any, ...]],
         columns: Sequence[str],
@@ -218,11 +218,11 @@ class ActiveDirectory(Profile):
     ) -> list[tuple[Any, ...]]:
         return [extended_dn.make_plain_row(row, columns) for row in rows]
 
-    def security_to_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
+    def encode_security(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
         kind = KINDS.get(ldap_class)
         return image if kind is None else bytes(to_directory(SecurityDescriptor.from_bytes(image), kind))
 
-    def security_from_directory(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
+    def decode_security(self, ldap_class: str, image: bytes) -> bytes:  # noqa: D102  see Profile
         kind = KINDS.get(ldap_class)
         if kind is None:
             return image
@@ -245,7 +245,7 @@ class ActiveDirectory(Profile):
         heuristics = entry.first("dSHeuristics") or b""
         return heuristics[_GUID_HEURISTIC : _GUID_HEURISTIC + 1] == b"1"
 
-    def refuses_guid(self, error: DirectoryError) -> bool:  # noqa: D102  see Profile
+    def is_guid_refusal(self, error: DirectoryError) -> bool:  # noqa: D102  see Profile
         # without the Add-GUID right (50), or a server that never accepts a GUID (53; Samba always)
         return error.ldap_code in {19, 50, 53}
 

@@ -88,7 +88,7 @@ class OpenLdap(Profile):
         descriptor_hint="mqdssm write enterprise Security=SDDL, if programs look at it",
     )
 
-    def recognises(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
+    def matches(self, root_dse: "Entry") -> bool:  # noqa: D102  see Profile
         return any(value.lower() == b"openldaprootdse" for value in root_dse.all("objectClass"))
 
     def name_key(self, name: str) -> str:  # noqa: D102  see Profile
@@ -111,15 +111,15 @@ class OpenLdap(Profile):
             forest=root,
         )
 
-    def guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
+    def build_guid_target(self, naming: Naming, guid: UUID) -> GuidTarget:  # noqa: D102  see Profile
         search_filter = Equal("objectGUID", guid.bytes_le)
         return GuidTarget(tuple(str(base) for base in naming.guid_bases), SearchScope.SUBTREE, search_filter)
 
-    def dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
+    def build_dn_filter(self, dn: str) -> LdapFilter:  # noqa: D102  see Profile
         # never distinguishedName: to slapd that is the parent type of member, and finds groups
         return Equal("entryDN", dn.encode())
 
-    def class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
+    def build_class_filter(self, ldap_class: str) -> LdapFilter:  # noqa: D102  see Profile
         of_class = Equal("objectClass", ldap_class.encode())
         if ldap_class.lower() == "user":
             return And((of_class, Not(Equal("objectClass", b"computer"))))
@@ -146,7 +146,7 @@ class OpenLdap(Profile):
             shows_change=lambda result: result.code == ASSERTION_FAILED,
         )
 
-    def references_control(  # noqa: D102  see Profile
+    def build_references_control(  # noqa: D102  see Profile
         self, root_dse: "Entry", references: Mapping[str, Sequence[str]]
     ) -> tuple[LdapControl, ...]:
         if not references or DEREF_OID.encode() not in root_dse.all("supportedControl"):

@@ -109,7 +109,7 @@ class Rhythm:
 class HintSource(Protocol):
     """Source of hints: a watched server."""
 
-    def hints(self, place: str | None) -> Iterator[Hints]:
+    def read_hints(self, place: str | None) -> Iterator[Hints]:
         """Yield hints without end.
 
         Args:

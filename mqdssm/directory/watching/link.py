@@ -89,7 +89,7 @@ class Link:
         deadline = self._compute_deadline()
         with self._pool.lease(deadline) as channel:
             try:
-                number = channel.new_id()
+                number = channel.choose_id()
                 channel.send(search.encode(number), deadline)
                 page = channel.receive(number, deadline)
             except ConnectionBroken as broken:
@@ -125,7 +125,7 @@ class Link:
             yield from entries_of(page)
 
     @contextmanager
-    def going_on(self, search: Search) -> Iterator["GoingOn"]:
+    def begin_search(self, search: Search) -> Iterator["GoingOn"]:
         """Begin a search without end, on a separate connection that is closed afterwards.
 
         Raises:
@@ -133,7 +133,7 @@ class Link:
         """
         with self._pool.lease(self._compute_deadline()) as channel:
             try:
-                number = channel.new_id()
+                number = channel.choose_id()
                 channel.send(search.encode(number), self._compute_deadline())
                 yield GoingOn(channel, number)
             except ConnectionBroken as broken:

@@ -75,7 +75,7 @@ class Syncrepl:
                 f"{link.url} shows no {VERSION}, which tells what is committed", dn=root, hint=_NO_VERSION
             )
 
-    def hints(self, place: str | None) -> Iterator[Hints]:
+    def read_hints(self, place: str | None) -> Iterator[Hints]:
         """Yield hints, as `HintSource`."""
         while True:
             try:
@@ -103,7 +103,7 @@ class Syncrepl:
         latest: str | None = None
         is_new = True
         received_at = time.monotonic()
-        with self._link.going_on(search) as going_on:
+        with self._link.begin_search(search) as going_on:
             while True:
                 has_some, result = self._receive(going_on, phases, commits.wait_s(self._rhythm.tick_s))
                 now = time.monotonic()

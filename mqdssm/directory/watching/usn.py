@@ -133,7 +133,7 @@ class UpdateNumbers:
             self._read_invocation(), link.url, lasting_s=self._read_tombstone_lifetime_s()
         )
 
-    def hints(self, place: str | None) -> Iterator[Hints]:
+    def read_hints(self, place: str | None) -> Iterator[Hints]:
         """See `Source`."""
         start = self._numbers.number_in(place, time.time())
         last = self._read_newest()
@@ -276,7 +276,7 @@ class _Bell:
         self.close()
         root = str(self._link.naming.default)
         search = Search(root, SearchScope.SUBTREE, encode(TRUE), ("objectGUID",), (_NOTIFY,))
-        self._going_on = self._stack.enter_context(self._link.going_on(search))
+        self._going_on = self._stack.enter_context(self._link.begin_search(search))
         self._hung = time.monotonic()
 
     def wait(self, wait_s: float) -> Iterator[None]:

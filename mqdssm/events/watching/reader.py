@@ -281,7 +281,7 @@ def build_listed_filter(session: Session, classes: Iterable[str]) -> LdapFilter:
 
 
 def _build_class_filter(session: Session, ldap_class: str) -> LdapFilter:
-    of_class = session.profile.class_filter(ldap_class)
+    of_class = session.profile.build_class_filter(ldap_class)
     marks = _USED_BY_MSMQ.get(ldap_class)
     return of_class if marks is None else all_of(of_class, any_of(*map(Present, marks)))
 

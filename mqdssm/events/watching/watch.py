@@ -284,14 +284,14 @@ class Watch(Closeable):
             place = self._state.place if self._state.server == endpoint.url else None
             doubts = _Doubts(link)
             yield from self._deliver(self._delivery.again(follower))
-            for hints in source.hints(place):
+            for hints in source.read_hints(place):
                 if self._stopped.is_set():
                     return
                 doubts.take(hints, time.monotonic())
                 yield from self._follow(follower, hints, endpoint.url, keep_place=doubts.are_there)
                 is_last = self._once and self.is_settled
                 if doubts.are_due(time.monotonic()) or (is_last and doubts.are_there):
-                    yield from self._follow(follower, doubts.settled_by(), endpoint.url)
+                    yield from self._follow(follower, doubts.settle(), endpoint.url)
                 if is_last:
                     self.stop()
 
@@ -392,7 +392,7 @@ class _Doubts:
         """Return True if all objects have to be compared now."""
         return self._due is not None and now >= self._due
 
-    def settled_by(self) -> Hints:
+    def settle(self) -> Hints:
         """Return the hints for a full comparison, which is no longer pending."""
         self._due = None
         return Hints(full=True, place=self._place)

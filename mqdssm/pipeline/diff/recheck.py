@@ -149,7 +149,7 @@ class _Look:
         profile = directory.session.profile
         for some in split_into_batches((guid for guid in guid_keys if guid is not None), objects.KEYS_ASKED):
             guids = [guid for guid in map(objects.guid_of, some) if guid is not None]
-            where = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in guids))
+            where = any_of(*(profile.build_identifier_filter(ldap_class, guid) for guid in guids))
             for batch in objects.read(directory, self._type, where):
                 yield batch, [self._find_key(row, guid_keys) for row in _list_identities(batch)]
 

@@ -521,9 +521,7 @@ def make_records(entry: RawEntry, profile: "Profile", dialect: Dialect) -> list[
         return to_openldap(entry.dn, entry.attributes, as_stored)
     known_attributes = select_for_openldap(entry.dn, entry.attributes)
     return (
-        []
-        if known_attributes is None
-        else to_openldap(entry.dn, known_attributes, profile.security_from_directory)
+        [] if known_attributes is None else to_openldap(entry.dn, known_attributes, profile.decode_security)
     )
 
 

@@ -105,7 +105,7 @@ def read_entries(
 
 def make_filters(directory: "Directory", keys: Sequence[str]) -> Iterator[LdapFilter]:
     """Yield LDAP filters for objects by their keys, `KEYS_ASKED` objects each."""
-    by_name = directory.session.profile.dn_filter
+    by_name = directory.session.profile.build_dn_filter
     for start in range(0, len(keys), KEYS_ASKED):
         some = [(key, guid_of(key)) for key in keys[start : start + KEYS_ASKED]]
         yield any_of(

@@ -53,7 +53,7 @@ def read_computers(session: "Session", names: Collection[str]) -> Mapping[str, C
         DirectoryError: the directory cannot be read.
     """
     computers: dict[str, ComputerFacts] = {}
-    search_filter = session.profile.class_filter("computer")
+    search_filter = session.profile.build_class_filter("computer")
     for entry in session.find(session.naming.root, search_filter, ATTRIBUTES):
         name = normalize(entry.dn)
         if name in names and (facts := _read_facts(entry)) != ComputerFacts():

@@ -259,7 +259,7 @@ def filter_of_type(session: Session, frame: FrameType, where: LdapFilter | None)
     """Return the LDAP filter for the objects of a type (decision M32)."""
     if frame.ldap_class is None:
         return where or TRUE
-    of_class = session.profile.class_filter(frame.ldap_class)
+    of_class = session.profile.build_class_filter(frame.ldap_class)
     return of_class if where is None else all_of(of_class, where)
 
 
@@ -279,7 +279,7 @@ def _search_entries(
         return EntryDecoder(attributes).entries
 
     with base.perhaps_absent():
-        yield from session.portions(base.dn, search_filter, needs.columns, decoder)
+        yield from session.read_portions(base.dn, search_filter, needs.columns, decoder)
 
 
 class BatchMaker:

@@ -78,7 +78,7 @@ class TargetView:
         profile = self.session.profile
         keys = [GUID_ATTRIBUTE, *([profile.original_guid] if profile.original_guid else [])]
         for batch in split_into_batches(dict.fromkeys(guids), BATCH_TERMS):
-            search_filter = any_of(*(profile.identifier_filter(ldap_class, guid) for guid in batch))
+            search_filter = any_of(*(profile.build_identifier_filter(ldap_class, guid) for guid in batch))
             batch_guids = frozenset(batch)
             for entry in self._find(ldap_class, search_filter, [*attributes, *keys]):
                 for key in keys:
@@ -123,9 +123,9 @@ def find_of_class(
 
     Settings objects are entries below their sites.
     """
-    of_class = session.profile.class_filter(ldap_class)
+    of_class = session.profile.build_class_filter(ldap_class)
     in_configuration = places.is_in_configuration(ldap_class) or ldap_class == SETTINGS_CLASS
-    for base in session.naming.bases_for(configuration=in_configuration):
+    for base in session.naming.list_bases(configuration=in_configuration):
         where = of_class if search_filter is None else And((of_class, search_filter))
         yield from session.find(base, where, attributes)
 
@@ -137,8 +137,8 @@ def empty_classes(session: "Session") -> frozenset[str]:
     """Return the classes of MSMQ objects of which the target has none."""
     classes = set()
     for ldap_class in {table.ldap_class for table in TABLES.values()}:
-        of_class = session.profile.class_filter(ldap_class)
-        bases = session.naming.bases_for(configuration=places.is_in_configuration(ldap_class))
+        of_class = session.profile.build_class_filter(ldap_class)
+        bases = session.naming.list_bases(configuration=places.is_in_configuration(ldap_class))
         if not any(_has_one(session, base, of_class) for base in bases):
             classes.add(ldap_class)
     return frozenset(classes)
@@ -162,7 +162,7 @@ def _find_accounts(
     """
     for batch in split_into_batches(dict.fromkeys(keys), BATCH_TERMS):
         search_filter = any_of(*map(filter_of, batch))
-        for base in session.naming.bases_for(configuration=False):
+        for base in session.naming.list_bases(configuration=False):
             yield from session.find(base, search_filter, attributes)
 
 
@@ -184,7 +184,7 @@ def read_sites(session: "Session") -> dict[str, KnownSite]:
     base = places.sites_dn(session.naming.configuration.parent)
     sites: dict[str, KnownSite] = {}
     try:
-        for entry in session.find(base, session.profile.class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
+        for entry in session.find(base, session.profile.build_class_filter(SITE_CLASS), [GUID_ATTRIBUTE]):
             name = entry.name.name
             site = KnownSite(name, entry.dn, guid_of(entry.attributes))
             sites[session.profile.name_key(name)] = site
@@ -203,7 +203,7 @@ def find_computers(session: "Session", names: Mapping[str, str]) -> dict[str, Co
     account = session.profile.computer_account
     attributes = ["objectSid", "cn", *([account] if account else [])]
     entries_by_name: dict[str, list[Entry]] = {}
-    by_name = session.profile.computer_filter
+    by_name = session.profile.build_computer_filter
     for entry in _find_accounts(session, names, lambda key: by_name(names[key]), attributes):
         keys = map(session.profile.name_key, _names_of(entry, account))
         name_key = next((key for key in keys if key in names), None)

@@ -82,7 +82,7 @@ class Evidence:
             return f"what is below {referral} is on another server, and was not searched"
         if self._reads_everything:
             return ""
-        return self._session.profile.why_hidden(self._session, other_domains=bool(others))
+        return self._session.profile.explain_hidden(self._session, other_domains=bool(others))
 
     @property
     def _referral(self) -> str | None:
@@ -106,7 +106,7 @@ class Evidence:
         """Session and bases that cover all domains."""
         session = self._session
         if not session.profile.has_catalog:
-            return session, session.naming.bases_for(configuration=False)
+            return session, session.naming.list_bases(configuration=False)
         if not self.other_domains:
             return session, (session.naming.default,)
         catalog = self._forest.catalog
@@ -124,7 +124,7 @@ class Evidence:
         names = (GUID, profile.original_guid)
         existing: set[UUID] = set()
         for batch in split_into_batches(sorted(guids), BATCH_TERMS):
-            search_filter = any_of(*(profile.identifier_filter(MANAGER_CLASS, guid) for guid in batch))
+            search_filter = any_of(*(profile.build_identifier_filter(MANAGER_CLASS, guid) for guid in batch))
             for entry in self._find(search_filter, [name for name in names if name is not None]):
                 existing |= guids_of(entry, *names)
         return frozenset(existing & set(guids))
@@ -137,8 +137,8 @@ class Evidence:
         """
         profile = self._session.profile
         session, _ = self._searched
-        of_class = profile.class_filter(MANAGER_CLASS)
-        for entry in self._find(profile.computer_filter(computer), [GUID]):
+        of_class = profile.build_class_filter(MANAGER_CLASS)
+        for entry in self._find(profile.build_computer_filter(computer), [GUID]):
             place = places.queue_manager_of(entry.name)
             try:
                 return session.get(place, [GUID], object_filter=of_class).dn

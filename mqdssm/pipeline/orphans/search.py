@@ -134,7 +134,7 @@ class _OrphanSearch:
         times = profile.modify_time_attributes
         original = () if profile.original_guid is None else (profile.original_guid,)
         names = dict.fromkeys((GUID, *original, *times, *attributes))
-        return self._session.find(base, profile.class_filter(ldap_class), list(names))
+        return self._session.find(base, profile.build_class_filter(ldap_class), list(names))
 
     def _list_guids(self, entry: Entry) -> frozenset[UUID]:
         return guids_of(entry, GUID, self._session.profile.original_guid)
@@ -175,13 +175,13 @@ class _OrphanSearch:
 
     def _read_computers(self) -> dict[str, int]:
         """Return the computers by normalized DN, with userAccountControl."""
-        of_class = self._session.profile.class_filter(COMPUTER_CLASS)
+        of_class = self._session.profile.build_class_filter(COMPUTER_CLASS)
         rows = self._session.rows(self._root, of_class, ("userAccountControl",))
         return {parse_name(dn).normalized: int(control or 0) for dn, control in rows}
 
     def _read_queues(self) -> None:
         """Read all queues; judge those that are not below a queue manager in its place."""
-        of_class = self._session.profile.class_filter(QUEUE_CLASS)
+        of_class = self._session.profile.build_class_filter(QUEUE_CLASS)
         suspects = []
         for dn, _ in self._session.rows(self._root, of_class, (GUID,)):
             name = parse_name(dn)
@@ -204,7 +204,7 @@ class _OrphanSearch:
         profile = self._session.profile
         names = [GUID, *profile.modify_time_attributes]
         try:
-            return self._session.get(dn, names, object_filter=profile.class_filter(ldap_class))
+            return self._session.get(dn, names, object_filter=profile.build_class_filter(ldap_class))
         except ObjectNotFound:
             return None
 
@@ -385,7 +385,7 @@ class _OrphanSearch:
     def _is_elsewhere(self, dn: str) -> bool:
         """Return True if a DN is none, or belongs to another domain of the forest."""
         try:
-            domain = self._session.naming.other_domain(DN.parse(dn))
+            domain = self._session.naming.find_other_domain(DN.parse(dn))
         except ValueError:
             return True
         return self._session.profile.has_catalog and domain is not None

@@ -135,7 +135,7 @@ def _find_computers(session: "Session", old: str, new: str) -> tuple[Computer, C
 
 def _manager_of(session: "Session", computer: Computer) -> Entry | None:
     dn = places.queue_manager_of(DN.parse(computer.dn))
-    of_class = session.profile.class_filter(MANAGER_CLASS)
+    of_class = session.profile.build_class_filter(MANAGER_CLASS)
     try:
         return session.get(dn, EVERYTHING, object_filter=of_class)
     except ObjectNotFound:
@@ -143,7 +143,7 @@ def _manager_of(session: "Session", computer: Computer) -> Entry | None:
 
 
 def _queues_of(session: "Session", manager: DN) -> Iterator[Entry]:
-    of_class = session.profile.class_filter(QUEUE_CLASS)
+    of_class = session.profile.build_class_filter(QUEUE_CLASS)
     return session.find(manager, of_class, _QUEUE_ATTRIBUTES, SearchScope.ONE_LEVEL)
 
 

@@ -165,6 +165,6 @@ def _list_own_sids(image: bytes) -> set[Sid]:
 def _find_in_domain(
     session: "Session", ldap_class: str, attributes: Iterable[str], condition: LdapFilter
 ) -> Iterator[Entry]:
-    search_filter = And((session.profile.class_filter(ldap_class), condition))
-    for base in session.naming.bases_for(configuration=False):
+    search_filter = And((session.profile.build_class_filter(ldap_class), condition))
+    for base in session.naming.list_bases(configuration=False):
         yield from session.find(base, search_filter, list(attributes) or ["1.1"])

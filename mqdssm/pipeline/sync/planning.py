@@ -434,7 +434,7 @@ class SyncPlanner:
 
     def _find_queues_below(self, manager: DN) -> Iterator[Entry]:
         """Yield the queues of a queue manager; none if it does not exist."""
-        of_class = self.session.profile.class_filter(QUEUE_CLASS)
+        of_class = self.session.profile.build_class_filter(QUEUE_CLASS)
         try:
             yield from self.session.find(manager, of_class, EVERYTHING, SearchScope.ONE_LEVEL)
         except ObjectNotFound:

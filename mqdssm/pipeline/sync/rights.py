@@ -187,7 +187,7 @@ class RightsForm:
         Raises:
             DecodeError: the present descriptor is damaged.
         """
-        image = self.profile.security_to_directory(self.ldap_class, bytes(declared))
+        image = self.profile.encode_security(self.ldap_class, bytes(declared))
         translated = SecurityDescriptor.from_bytes(image)
         old = SecurityDescriptor() if present is None else SecurityDescriptor.from_bytes(present)
         control = translated.control | (old.control & DescriptorControl.DACL_PROTECTED)
@@ -211,8 +211,6 @@ class RightsForm:
         Raises:
             DecodeError: it is damaged.
         """
-        descriptor = SecurityDescriptor.from_bytes(
-            self.profile.security_from_directory(self.ldap_class, image)
-        )
+        descriptor = SecurityDescriptor.from_bytes(self.profile.decode_security(self.ldap_class, image))
         own = None if descriptor.dacl is None else [ace for ace in descriptor.dacl.aces if not ace.inherited]
         return bytes(SecurityDescriptor.build(owner=descriptor.owner, dacl=own))

@@ -71,7 +71,7 @@ class _Run:
     deleted_objects: set[Guid] = field(default_factory=set)
     alone: bool = False
 
-    def admits(self, plan: ChangePlan) -> bool:
+    def has_room_for(self, plan: ChangePlan) -> bool:
         """Return True if a plan can be carried out at the same time.
 
         Nothing that it touches is being deleted. An object that is created again waits, too: the server
@@ -124,7 +124,7 @@ class _Course:
         self._next_plan: ChangePlan | None = None  # plan of the next change
         self._error: Exception | None = None
 
-    def next_run(self) -> _Run | None:
+    def take_run(self) -> _Run | None:
         """Return a run with the next plan; None if there is none."""
         run = _Run()
         return run if self._take(run) is not None else None
@@ -136,7 +136,7 @@ class _Course:
         self._planner = self._make_planner(self._changes[len(self.identifiers) :])
         self._take(run)
 
-    def requests(self, run: _Run) -> Iterator[ChangeInFlight]:
+    def take_requests(self, run: _Run) -> Iterator[ChangeInFlight]:
         """Yield the first requests of a run.
 
         Following changes that can be made with the run add their first requests.
@@ -165,7 +165,7 @@ class _Course:
         if plan.status != Hresult.MQ_OK:
             self.failures[change.row] = ChangeFailure(plan.status)
             return None
-        if not run.admits(plan):
+        if not run.has_room_for(plan):
             self._next_plan = plan
             return None
         self.identifiers.append(plan.identifier)
@@ -236,7 +236,7 @@ class ChangeApplier:
         course = _Course(changes, lambda rest: self._make_planner(rest, view if rest is changes else None))
         failures = course.failures
         moves = self.entry_renamer.moves
-        while (run := course.next_run()) is not None:
+        while (run := course.take_run()) is not None:
             if self.entry_renamer.moves != moves:
                 # the plan has the old name: a deletion would not find the entry
                 moves = self.entry_renamer.moves
@@ -328,7 +328,7 @@ class ChangeApplier:
         ahead = self._send([request for _, plan in plans for request in plan.ahead], failures)
         self._leave_placeholders(ahead, failures)
         self.entry_renamer.rename(renaming for _, plan in plans for renaming in plan.before)
-        self._send(course.requests(run), failures)
+        self._send(course.take_requests(run), failures)
         course.check()
         last = [request for change, plan in plans if change.row not in failures for request in plan.last]
         non_leaves = self._send(last, failures)
@@ -399,7 +399,7 @@ class ChangeApplier:
         replaced = []
         for request in requests:
             dn = request.item.dn
-            entry = next(iter(self._reader.any_of([self._session.profile.dn_filter(dn)])), None)
+            entry = next(iter(self._reader.any_of([self._session.profile.build_dn_filter(dn)])), None)
             if entry is None:
                 continue
             stored_entry = stored_entry_of(entry)

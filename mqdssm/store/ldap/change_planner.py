@@ -198,7 +198,7 @@ class Planner:
         plan.gone.append(stored_entry)
         self._view.remove(stored_entry)
         if changes is not None:
-            self._view.put(stored_entry.after(changes))
+            self._view.put(stored_entry.with_changes(changes))
 
     def _finish(
         self,
@@ -263,7 +263,7 @@ class Planner:
     def _choose_place(
         self, concern: ChangeSubject, guid: Guid, stored_entry: StoredEntry | None
     ) -> StoredPlace:
-        place = self._view.place(concern, guid, path_of(concern))
+        place = self._view.place_object(concern, guid, path_of(concern))
         if stored_entry is not None and (place is None or concern.type in _STAY):
             return StoredPlace(parse_name(stored_entry.dn))
         if place is None:
@@ -297,7 +297,7 @@ class Planner:
     def _dn_of(self, guid: Guid) -> str:
         stored_entry = self._view.objects.get(guid) or self._view.elsewhere.get(guid)
         return (
-            str(self._places.stand_in(guid))
+            str(self._places.place_stand_in(guid))
             if stored_entry is None or stored_entry.numbers is None
             else stored_entry.dn
         )
@@ -369,7 +369,7 @@ class Planner:
     ) -> None:
         plan.first.append(request(change, Action.MODIFY, stored_entry.dn, changes, stored_entry))
         self._view.remove(stored_entry)
-        self._view.put(stored_entry.after(changes))
+        self._view.put(stored_entry.with_changes(changes))
 
     def _move(
         self, change: PlannedChange, stored_entry: StoredEntry, place: StoredPlace, plan: ChangePlan
@@ -405,7 +405,7 @@ class Planner:
             **self._build_references(kind, properties),
         }
         if change.is_own or not has_foreign_content(stored_entry):  # else it is reported (R204)
-            changes[DIGEST] = (compute_digest(stored_entry.after(changes)),)
+            changes[DIGEST] = (compute_digest(stored_entry.with_changes(changes)),)
         if kind is concern.type and path_of(concern) is not None and kind not in _STAY and guid is not None:
             self._move(change, stored_entry, self._choose_place(concern, guid, stored_entry), plan)
         self._modify(change, stored_entry, changes, plan)
@@ -446,9 +446,9 @@ class Planner:
             target[PATH_NAME] = tuple(stored_entry.entry[PATH_NAME])
         if tombstone is not None:
             plan.first.append(request(change, Action.MODIFY, tombstone.dn, target, tombstone))
-            self._view.put(tombstone.after(target))
+            self._view.put(tombstone.with_changes(target))
             return
-        dn = str(self._places.tombstone(change.numbers.partition, guid))
+        dn = str(self._places.place_tombstone(change.numbers.partition, guid))
         values = make_entry(PROPERTY_TABLES[ObjectType.DELETED_OBJECT].classes, target)
         plan.first.append(request(change, Action.ADD, dn, values))
         self._view.put(StoredEntry(dn, values))
@@ -466,7 +466,7 @@ class Planner:
         else:
             plan.last.append(request(change, Action.MODIFY, stored_entry.dn, stays, stored_entry))
             self._view.remove(stored_entry)
-            self._view.put(stored_entry.after(stays))
+            self._view.put(stored_entry.with_changes(stays))
 
 
 def request(
@@ -517,9 +517,9 @@ def identify_change(view: DirectoryView, change: PlannedChange) -> PlannedChange
     concern, numbers = change.concern, change.numbers
     if concern.identifier is not None or concern.path_name is None:
         return change
-    stored_entry = view.numbered(numbers.number)
+    stored_entry = view.find_numbered(numbers.number)
     if stored_entry is None:
-        named = view.named(concern.type, concern.path_name)
+        named = view.find_named(concern.type, concern.path_name)
         mine = [entry for entry in named if entry.number_in(numbers.partition) is not None]
         stored_entry = max(mine, key=lambda entry: (entry.age[0] < numbers.number, entry.age), default=None)
     return (

@@ -152,7 +152,7 @@ class ForeignChanges:
 
     def _judge(self, dns: list[str]) -> Iterator[ForeignObject]:
         """Read some entries, and yield the changes of other programs."""
-        dn_filter = self._session.profile.dn_filter
+        dn_filter = self._session.profile.build_dn_filter
         terms = [dn_filter(dn) for dn in dns]
         for entry in self._reader.any_of(terms, _OBJECTS, ("*", VERSION)):
             try:
@@ -203,7 +203,7 @@ class ForeignChanges:
         if object_type is not ObjectType.QUEUE:
             return None, ()
         name = parse_name(stored_entry.dn)
-        above = self._session.profile.dn_filter(str(name.parent))
+        above = self._session.profile.build_dn_filter(str(name.parent))
         machine = next(map(stored_entry_of, self._reader.any_of([above])), None)
         if machine is None or machine.numbers is None or machine.type is not ObjectType.MACHINE:
             return None, ()

@@ -58,11 +58,11 @@ class LocalChanges:
         path = path_of(concern)
         if (stored_entry is not None and stored_entry.is_object) or concern.identifier in view.elsewhere:
             return rules.EXISTS[concern.type]
-        if path is not None and self._reader.named(concern.type, path):
+        if path is not None and self._reader.find_named(concern.type, path):
             return rules.EXISTS[concern.type]
         if stored_entry is not None or concern.identifier is None or concern.type in _PREPARED:
             return None
-        place = view.place(concern, concern.identifier, path)
+        place = view.place_object(concern, concern.identifier, path)
         occupant = None if place is None else view.at.get(place.dn.normalized)
         if occupant is None:
             return None
@@ -76,7 +76,7 @@ class LocalChanges:
         path = path_of(concern)
         if concern.type is not ObjectType.QUEUE or path is None:
             return None
-        machines = self._reader.named(ObjectType.MACHINE, rules.computer_of(path))
+        machines = self._reader.find_named(ObjectType.MACHINE, rules.computer_of(path))
         has_machine = any(machine.number_in(partition) is not None for machine in machines)
         return None if has_machine else Hresult.MQ_ERROR_MACHINE_NOT_FOUND
 
@@ -100,7 +100,7 @@ class LocalChanges:
         problem = rules.update_problem(kind, guid, before, operation.properties)
         path = path_of(concern)
         if problem is None and path is not None:
-            namesakes = self._reader.named(kind, path)
+            namesakes = self._reader.find_named(kind, path)
             if any(namesake.identifier != guid for namesake in namesakes):
                 problem = rules.EXISTS[kind]
         if problem is not None:

@@ -107,15 +107,15 @@ class DirectoryPlaces:
         """DN of the entry of the directory's owner."""
         return places.replication_server_dn(self.forest_root)
 
-    def partition(self, partition: Guid) -> DN:
+    def place_partition(self, partition: Guid) -> DN:
         """Return the DN of a partition's state."""
         return self.partitions.child("CN", str(partition))
 
-    def tombstone(self, partition: Guid, identifier: Guid) -> DN:
+    def place_tombstone(self, partition: Guid, identifier: Guid) -> DN:
         """Return the DN of a tombstone."""
-        return self.partition(partition).child("CN", str(identifier))
+        return self.place_partition(partition).child("CN", str(identifier))
 
-    def neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
+    def place_neighbor(self, machine_name: str, *, is_bsc: bool) -> DN:
         """Return the DN of a neighbour; names of machines are compared without case."""
         kind = "bsc" if is_bsc else "psc"
         return self.neighbors.child("CN", f"{kind}-{uuid5(_NAMES, encode_name(name_key(machine_name)))}")
@@ -125,7 +125,7 @@ class DirectoryPlaces:
         """DN for a mandatory reference that the object does not have (decision R65)."""
         return self.missing.child("CN", "None")
 
-    def stand_in(self, identifier: Guid) -> DN:
+    def place_stand_in(self, identifier: Guid) -> DN:
         """Return the DN that stands in for a referenced, still missing object (M40)."""
         return self.missing.child("CN", str(identifier))
 
@@ -169,7 +169,7 @@ class DirectoryPlaces:
         name = self._name(path_name)
         if not name:
             return StoredPlace(self.others.child("CN", str(identifier)))
-        return StoredPlace(places.queue_manager_of(self.computer(name, computers)), name)
+        return StoredPlace(places.queue_manager_of(self.place_computer(name, computers)), name)
 
     def _place_link(self, identifier: Guid, properties: Mapping[Propid, PropertyValue]) -> StoredPlace:
         sites = [properties.get(propid) for propid in (Propid.L_NEIGHBOR1, Propid.L_NEIGHBOR2)]
@@ -177,11 +177,11 @@ class DirectoryPlaces:
         name = compute.link_name(*guids) if len(guids) == len(sites) else str(identifier)
         return StoredPlace(places.link_dn(self.forest_root, name))
 
-    def computer(self, name: str, computers: Mapping[str, DN | None]) -> DN:
+    def place_computer(self, name: str, computers: Mapping[str, DN | None]) -> DN:
         """Return the DN of a computer."""
         return computers.get(name.casefold()) or places.computer_dn(self.root, name)
 
-    def computer_name(self, object_type: ObjectType, path_name: str | None) -> str:
+    def find_computer_name(self, object_type: ObjectType, path_name: str | None) -> str:
         """Return the computer of an object; empty if it has none."""
         if object_type is ObjectType.QUEUE:
             return self._name((path_name or "").partition("\\")[0])
@@ -190,11 +190,11 @@ class DirectoryPlaces:
     def _place_queue(
         self, identifier: Guid, path_name: str | None, computers: Mapping[str, DN | None]
     ) -> StoredPlace:
-        computer = self.computer_name(ObjectType.QUEUE, path_name)
+        computer = self.find_computer_name(ObjectType.QUEUE, path_name)
         if not computer or path_name is None:
             return StoredPlace(self.others.child("CN", str(identifier)))
         rdn = queue_rdn(path_name)
-        parent = places.queue_manager_of(self.computer(computer, computers))
+        parent = places.queue_manager_of(self.place_computer(computer, computers))
         name = None if rdn is None else rdn.cn
         return StoredPlace(self._place_below(parent, name, identifier).dn, computer)
 

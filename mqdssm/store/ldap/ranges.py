@@ -77,7 +77,7 @@ class NumberSearches:
         self._session = session
         self._reader = reader
 
-    def between(
+    def read_between(
         self,
         partition: Guid,
         first: int,
@@ -174,7 +174,7 @@ class NumberSearches:
 
     # -- the highest number
 
-    def highest(self, partition: Guid, ceiling: int | None) -> tuple[SequenceNumber, SequenceNumber]:
+    def find_highest(self, partition: Guid, ceiling: int | None) -> tuple[SequenceNumber, SequenceNumber]:
         """Return the highest number of a partition, and of its damaged entries.
 
         The second number is the highest one that a damaged entry may have had.
@@ -225,13 +225,13 @@ class NumberSearches:
 
     # -- changes
 
-    def changes(self, operation: LookupChanges, purged: SequenceNumber) -> ChangesFound:
+    def collect_changes(self, operation: LookupChanges, purged: SequenceNumber) -> ChangesFound:
         """Return objects and tombstones as changes, up to the size of a message."""
         changes: list[DirectoryChange] = []
         size, before = 0, operation.after
         if operation.after >= operation.up_to:
             return ChangesFound(changes=(), reached=operation.up_to)
-        for some in self.between(
+        for some in self.read_between(
             operation.partition_id, int(operation.after) + 1, operation.up_to, hint=operation.count_max
         ):
             # an authority should give each number once; if it does not, no entry is lost here

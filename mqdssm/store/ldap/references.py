@@ -64,12 +64,12 @@ def complete(session: Session, reader: StoreSearches, identifiers: Iterable[Guid
     Raises:
         DirectoryError: the directory cannot be reached.
     """
-    stand_ins = {guid: str(reader.places.stand_in(guid)) for guid in identifiers if guid is not None}
+    stand_ins = {guid: str(reader.places.place_stand_in(guid)) for guid in identifiers if guid is not None}
     waiting = _find_referring(reader, stand_ins.values())
     if waiting:
         dns = {
             stored_entry.identifier: stored_entry.dn
-            for stored_entry in reader.holding(stand_ins)
+            for stored_entry in reader.find_objects(stand_ins)
             if stored_entry.is_object
         }
         names = {normalize(dn): dns[guid] for guid, dn in stand_ins.items() if guid in dns}
@@ -274,7 +274,7 @@ class EntryRenamer:
 
         A machine may also take the place of a placeholder.
         """
-        place = view.place(concern, identifier, path_of(concern))
+        place = view.place_object(concern, identifier, path_of(concern))
         if place is None:
             return
         occupant = view.at.get(place.dn.normalized)
@@ -316,7 +316,7 @@ class EntryRenamer:
                 ObjectType.QUEUE, stored_entry.identifier, None, values_of(stored_entry, ObjectType.QUEUE)
             )
             view = self._view_reader.view(stored_entry.numbers.partition, [concern])
-            place = view.place(concern, stored_entry.identifier, path_of(concern))
+            place = view.place_object(concern, stored_entry.identifier, path_of(concern))
             if place is None or place.dn.parent.normalized == above.normalized:
                 continue
             if view.at.get(place.dn.parent.normalized) is None:

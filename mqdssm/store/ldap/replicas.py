@@ -118,7 +118,7 @@ class Replica:
             raise ConfigError(f"{session.server_url} holds the directory of no replicating server")
         self.machine_id, self.name = owner.machine_id, owner.machine_name
 
-    def partitions(self) -> dict[Guid, DirectoryPartition]:
+    def read_partitions(self) -> dict[Guid, DirectoryPartition]:
         """Return the state of all partitions.
 
         The state of an owned partition has the highest number in the directory.
@@ -128,21 +128,21 @@ class Replica:
         ranges = NumberSearches(self._session, self._reader)
         for identifier, state in states.items():
             if state.owned:
-                highest, _ = ranges.highest(identifier, keeper.ceiling(identifier))
+                highest, _ = ranges.find_highest(identifier, keeper.read_ceiling(identifier))
                 states[identifier] = replace(state, last=max(state.last, highest))
         return states
 
-    def objects(self, partition: Guid) -> Iterator[StoredEntry]:
+    def read_objects(self, partition: Guid) -> Iterator[StoredEntry]:
         """Yield objects and tombstones of a partition; damaged entries are logged."""
         yield from select_readable(self._reader.find(Equal(PARTITION, bytes(partition))))
 
     def objects_of(self, partition: Guid, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield some objects and tombstones of a partition."""
-        for stored_entry in self._reader.holding(identifiers):
+        for stored_entry in self._reader.find_objects(identifiers):
             if stored_entry.numbers is not None and stored_entry.numbers.partition == partition:
                 yield stored_entry
 
-    def unnumbered(self) -> Iterator[StoredEntry]:
+    def find_unnumbered(self) -> Iterator[StoredEntry]:
         """Yield objects that another program created: they have a GUID and no number."""
         yield from select_readable(self._reader.find(UNNUMBERED))
 
@@ -171,14 +171,14 @@ class ReplicaComparison:
         self.objects = 0
         self.lag = 0
 
-    def differences(self) -> Iterator[ReplicaDifference]:
+    def find_differences(self) -> Iterator[ReplicaDifference]:
         """Yield all differences.
 
         Raises:
             DirectoryError: a directory cannot be read.
         """
         first, *other_replicas = self._replicas
-        partitions = {identifier for replica in self._replicas for identifier in replica.partitions()}
+        partitions = {identifier for replica in self._replicas for identifier in replica.read_partitions()}
         for partition in sorted(partitions):
             counted = _Counted()
             for other in other_replicas:
@@ -186,7 +186,7 @@ class ReplicaComparison:
             self.objects += len(counted.objects)
             self.lag += len(counted.lagging)
         for replica in self._replicas:
-            for stored_entry in replica.unnumbered():
+            for stored_entry in replica.find_unnumbered():
                 yield ReplicaDifference(
                     kind=DifferenceKind.UNNUMBERED,
                     replicas=(replica.name,),
@@ -203,7 +203,7 @@ class ReplicaComparison:
         versions: list[dict[Guid, _Version]] = []
         for replica in (a, b):
             by_guid: dict[Guid, _Version] = {}
-            for stored_entry in replica.objects(partition):
+            for stored_entry in replica.read_objects(partition):
                 try:
                     _note_version(by_guid, stored_entry)
                 except MappingError:
@@ -253,7 +253,7 @@ _LAG: Final = "lag"
 
 def _look_up_states(a: Replica, b: Replica, partition: Guid) -> tuple[DirectoryPartition, DirectoryPartition]:
     nothing = DirectoryPartition(partition_id=partition, authority_name="")
-    return a.partitions().get(partition, nothing), b.partitions().get(partition, nothing)
+    return a.read_partitions().get(partition, nothing), b.read_partitions().get(partition, nothing)
 
 
 def _make_version(stored_entry: StoredEntry | None) -> _Version | None:

@@ -69,7 +69,7 @@ class SettingsObjects:
             return
         dead = {identifier for identifier in gone if identifier is not None}
         machines: dict[Guid, StoredEntry] = {}
-        for stored_entry in self._reader.holding(guids):
+        for stored_entry in self._reader.find_objects(guids):
             guid = stored_entry.identifier
             if guid is None or (
                 stored_entry.type is not ObjectType.MACHINE and not stored_entry.is_tombstone

@@ -80,14 +80,14 @@ class StateKeeper:
             ),
         )
 
-    def partition(self, partition: Guid) -> DirectoryPartition | None:
+    def read_partition(self, partition: Guid) -> DirectoryPartition | None:
         """Return the state of one partition; None if it was never saved."""
         entry = self._read_entry(partition)
         return None if entry is None or entry.first(_SAVED) is None else _decode_partition(entry)
 
     def _read_entry(self, partition: Guid) -> Entry | None:
         try:
-            return self._session.get(self._places.partition(partition), ["*"])
+            return self._session.get(self._places.place_partition(partition), ["*"])
         except ObjectNotFound:
             return None
 
@@ -108,7 +108,9 @@ class StateKeeper:
             "mqisSyncSource": _encode_names(state.first_source),
             "mqisFormerSeqNumber": (number_value(state.had_before),) if state.had_before else (),
         }
-        self._write(self._places.partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id)
+        self._write(
+            self._places.place_partition(state.partition_id), _PARTITION_CLASS, values, state.partition_id
+        )
 
     def _write(self, dn: DN, ldap_class: str, values: Values, partition: Guid) -> None:
         """Replace the attributes of an entry, or add the entry."""
@@ -121,7 +123,7 @@ class StateKeeper:
 
     def remove_partition(self, partition: Guid) -> None:
         """Remove a partition's state and its tombstones."""
-        dn = self._places.partition(partition)
+        dn = self._places.place_partition(partition)
         self._ceilings.pop(partition, None)
         try:
             tombstones = self._session.find(dn, TRUE, ["1.1"], SearchScope.ONE_LEVEL)
@@ -132,7 +134,7 @@ class StateKeeper:
 
     # -- ceilings
 
-    def ceiling(self, partition: Guid) -> int | None:
+    def read_ceiling(self, partition: Guid) -> int | None:
         """Return the upper limit of all written numbers of a partition.
 
         None if it is not known.
@@ -156,19 +158,19 @@ class StateKeeper:
             number: the highest number that will be written.
             highest: the highest number that may exist if there is no ceiling.
         """
-        ceiling = self.ceiling(partition)
+        ceiling = self.read_ceiling(partition)
         if ceiling is not None and ceiling >= number:
             return
         value = max(ceiling_above(number), highest)
         values: Values = {_CEILING: (number_value(value),)}
-        self._write(self._places.partition(partition), _PARTITION_CLASS, values, partition)
+        self._write(self._places.place_partition(partition), _PARTITION_CLASS, values, partition)
         self._ceilings[partition] = value
 
     # -- neighbours
 
     def save_neighbor(self, neighbor: DirectoryNeighbor) -> None:
         """Persist a neighbour."""
-        dn = self._places.neighbor(neighbor.machine_name, is_bsc=neighbor.is_bsc)
+        dn = self._places.place_neighbor(neighbor.machine_name, is_bsc=neighbor.is_bsc)
         milliseconds = round(neighbor.last_acked_time * _MILLISECONDS)
         values: Values = {
             "mqisMachineName": _encode_names(neighbor.machine_name),
@@ -183,7 +185,7 @@ class StateKeeper:
     def remove_neighbor(self, machine_name: str, *, is_bsc: bool) -> None:
         """Remove a neighbour."""
         with suppress(ObjectNotFound):
-            self._session.delete(self._places.neighbor(machine_name, is_bsc=is_bsc))
+            self._session.delete(self._places.place_neighbor(machine_name, is_bsc=is_bsc))
 
 
 def delete_all(session: Session, dns: Iterator[str]) -> None:

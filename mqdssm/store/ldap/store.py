@@ -158,7 +158,7 @@ class LdapStore(Closeable):
         """
         self._check_open()
         try:
-            with self._session.one_server():
+            with self._session.keep_one_server():
                 return self._performers[type(operation)](operation)
         except MappingError as error:
             damaged = _DAMAGED.get(type(operation))
@@ -201,7 +201,7 @@ class LdapStore(Closeable):
     def _recover(self, operation: ops.Recover) -> ops.Recovered:
         partition = operation.partition_id
         highest, doubtful = self._find_highest(partition)
-        saved = self._state.partition(partition)
+        saved = self._state.read_partition(partition)
         lowest = MIN if saved is None else saved.last
         owned = saved is not None and saved.owned
         if owned:  # one change at a time: only the last one can be incomplete
@@ -234,7 +234,7 @@ class LdapStore(Closeable):
         self._is_complete = True
 
     def _find_highest(self, partition: Guid) -> tuple[SequenceNumber, SequenceNumber]:
-        return self._ranges.highest(partition, self._state.ceiling(partition))
+        return self._ranges.find_highest(partition, self._state.read_ceiling(partition))
 
     def _finish(self, partition: Guid, after: SequenceNumber) -> int:
         """Complete interrupted deletions (decision R15).
@@ -286,7 +286,7 @@ class LdapStore(Closeable):
 
     def _expect(self, partition: Guid, number: SequenceNumber) -> None:
         """Raise the ceiling before a number is written."""
-        ceiling = self._state.ceiling(partition)
+        ceiling = self._state.read_ceiling(partition)
         highest = max(self._find_highest(partition)) if ceiling is None else MIN
         self._state.raise_ceiling(partition, number, highest)
 
@@ -309,9 +309,9 @@ class LdapStore(Closeable):
     def _read(self, operation: ops.ReadObject) -> ops.ObjectRead:
         entries: Iterator[StoredEntry] = iter(())
         if operation.identifier is not None:
-            entries = self._reader.holding([operation.identifier])
+            entries = self._reader.find_objects([operation.identifier])
         elif operation.path_name is not None:
-            entries = iter(self._reader.named(operation.object_type, operation.path_name))
+            entries = iter(self._reader.find_named(operation.object_type, operation.path_name))
         mine = [
             stored_entry
             for stored_entry in entries
@@ -344,7 +344,7 @@ class LdapStore(Closeable):
 
     def _has_objects(self, operation: ops.HasObjects) -> ops.Answer:
         if operation.queues_of is not None:
-            machines = self._reader.holding([operation.queues_of])
+            machines = self._reader.find_objects([operation.queues_of])
             return ops.Answer(
                 yes=any(
                     self._authority.has_queues(machine)
@@ -356,9 +356,11 @@ class LdapStore(Closeable):
         return ops.Answer(yes=next(self._reader.find(search_filter, ("1.1",)), None) is not None)
 
     def _lookup_changes(self, operation: ops.LookupChanges) -> ops.ChangesFound:
-        saved = self._state.partition(operation.partition_id)
+        saved = self._state.read_partition(operation.partition_id)
         last = min(operation.up_to, self._bound_search(operation.partition_id, operation.up_to))
-        result = self._ranges.changes(replace(operation, up_to=last), MIN if saved is None else saved.purged)
+        result = self._ranges.collect_changes(
+            replace(operation, up_to=last), MIN if saved is None else saved.purged
+        )
         if result.reached == last:
             return ops.ChangesFound(changes=result.changes, reached=operation.up_to)
         return result
@@ -368,7 +370,7 @@ class LdapStore(Closeable):
 
         With it, a request up to MAX does not search there.
         """
-        ceiling = self._state.ceiling(partition)
+        ceiling = self._state.read_ceiling(partition)
         return up_to if ceiling is None else SequenceNumber(ceiling)
 
     # -- replicas

@@ -128,7 +128,7 @@ class StoredEntry:
         values = self.numbers.values()
         return And(tuple(Equal(name, values[name][0]) for name in (numbering.PARTITION, numbering.NUMBER)))
 
-    def after(self, changes: Mapping[str, Sequence[bytes]]) -> "StoredEntry":
+    def with_changes(self, changes: Mapping[str, Sequence[bytes]]) -> "StoredEntry":
         """Return the entry with some attributes replaced."""
         entry = {name: raws for name, raws in {**self.entry, **changes}.items() if raws}
         return StoredEntry(self.dn, entry)

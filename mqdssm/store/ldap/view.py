@@ -85,7 +85,7 @@ class StoreSearches:
             either = any_of(*batch)
             yield from self.find(either if within is None else And((within, either)), attributes)
 
-    def holding(self, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
+    def find_objects(self, identifiers: Iterable[Guid]) -> Iterator[StoredEntry]:
         """Yield the entries of objects and tombstones with some GUIDs."""
         unique = dict.fromkeys(identifiers)
         terms = (
@@ -97,7 +97,7 @@ class StoreSearches:
                 seen.add(entry.dn)
                 yield stored_entry_of(entry)
 
-    def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
+    def find_named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name, without placeholders.
 
         Replicas may have several objects of a name for a while.
@@ -144,7 +144,9 @@ class DirectoryView:
     computers: dict[str, DN | None] = field(default_factory=dict)
     accounts: dict[bytes, StoredEntry] = field(default_factory=dict)
 
-    def place(self, concern: ChangeSubject, identifier: Guid, path_name: str | None) -> StoredPlace | None:
+    def place_object(
+        self, concern: ChangeSubject, identifier: Guid, path_name: str | None
+    ) -> StoredPlace | None:
         """Return the DN of an object."""
         return self.places.of_object(concern.type, identifier, path_name, concern.properties, self.computers)
 
@@ -169,7 +171,7 @@ class DirectoryView:
             if stored_entry.identifier is not None and index.get(stored_entry.identifier) is stored_entry:
                 del index[stored_entry.identifier]
 
-    def named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
+    def find_named(self, object_type: ObjectType, path_name: str) -> list[StoredEntry]:
         """Return the objects of a path name among those that were read."""
         key = name_key(path_name)
         return [
@@ -178,7 +180,7 @@ class DirectoryView:
             if stored_entry.is_object and stored_entry.type is object_type and stored_entry.path_key == key
         ]
 
-    def numbered(self, number: int) -> StoredEntry | None:
+    def find_numbered(self, number: int) -> StoredEntry | None:
         """Return the read object or tombstone with a number of the partition."""
         entries = (*self.objects.values(), *self.tombstones.values())
         return next(
@@ -215,7 +217,7 @@ class ViewReader:
         """
         view = DirectoryView(self._places, partition)
         named = (concern.identifier for concern in concerns if concern.identifier is not None)
-        for stored_entry in self._reader.holding((*named, *refers)):
+        for stored_entry in self._reader.find_objects((*named, *refers)):
             view.put(stored_entry)
         self._read_numbers(view, numbers)
         self._read_paths(view, concerns)
@@ -241,7 +243,7 @@ class ViewReader:
         """Read the objects that changes name only by their path names."""
         for concern in concerns:
             if concern.identifier is None and concern.path_name is not None:
-                for stored_entry in self._reader.named(concern.type, concern.path_name):
+                for stored_entry in self._reader.find_named(concern.type, concern.path_name):
                     if stored_entry.identifier not in view.objects:
                         view.put(stored_entry)
 
@@ -251,7 +253,9 @@ class ViewReader:
             for concern in concerns
             if isinstance(sid := concern.properties.get(Propid.U_SID), bytes) and sid
         }
-        of_class = self._reader.session.profile.class_filter(PROPERTY_TABLES[ObjectType.USER].classes[0])
+        of_class = self._reader.session.profile.build_class_filter(
+            PROPERTY_TABLES[ObjectType.USER].classes[0]
+        )
         for entry in self._reader.any_of((Equal("objectSid", sid) for sid in sids), of_class):
             stored_entry = stored_entry_of(entry)
             view.accounts.setdefault(stored_entry.entry["objectSid"][0], stored_entry)
@@ -261,12 +265,12 @@ class ViewReader:
             name.casefold(): name
             for concern in concerns
             for path in (concern.path_name, self._path_of(view, concern))
-            if (name := self._places.computer_name(concern.type, path))
+            if (name := self._places.find_computer_name(concern.type, path))
         }
         if not paths:
             return
         terms: dict[str, LdapFilter] = {key: Equal("cn", name.encode()) for key, name in paths.items()}
-        of_class = self._reader.session.profile.class_filter(COMPUTER)
+        of_class = self._reader.session.profile.build_class_filter(COMPUTER)
         usual = {normalize(str(names.computer_dn(self._places.root, name))) for name in paths.values()}
         for key, entry in self._find_by_names(terms, _name_of, of_class):
             dn = entry.name
@@ -283,7 +287,7 @@ class ViewReader:
 
         The machine is stored below it.
         """
-        dn_filter = self._reader.session.profile.dn_filter
+        dn_filter = self._reader.session.profile.build_dn_filter
         terms = {key: dn_filter(str(dn)) for key, dn in missing.items()}
         for key, entry in self._find_by_names(terms, _name_of, attributes=("1.1",)):
             view.computers[key] = entry.name
@@ -318,12 +322,14 @@ class ViewReader:
         targets: dict[str, str] = {}
         for concern in concerns:
             path = self._path_of(view, concern)
-            place = None if concern.identifier is None else view.place(concern, concern.identifier, path)
+            place = (
+                None if concern.identifier is None else view.place_object(concern, concern.identifier, path)
+            )
             if place is None:
                 continue
             dns = [place.dn, place.dn.parent] if place.computer else [place.dn]
             targets |= {dn.normalized: str(dn) for dn in dns if dn.normalized not in view.at}
-        dn_filter = self._reader.session.profile.dn_filter
+        dn_filter = self._reader.session.profile.build_dn_filter
         terms = {key: dn_filter(dn) for key, dn in targets.items()}
         for key, entry in self._find_by_names(terms, attrgetter("normalized")):
             stored_entry = stored_entry_of(entry)

@@ -125,7 +125,7 @@ class World:
 
     # -- what a server tells
 
-    def hints(self, place: str | None, *, by: str, false_alarms: Sequence[str] = ()) -> Hints:
+    def read_hints(self, place: str | None, *, by: str, false_alarms: Sequence[str] = ()) -> Hints:
         """What happened since a place, told in one of the ways that servers have."""
         now = str(len(self.events))
         if place is None or by == "full":

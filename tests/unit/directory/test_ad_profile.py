@@ -50,7 +50,7 @@ class TestNaming:
     def test_recognised_by_its_capability(self) -> None:
         assert choose(root_dse(), "auto", PROFILES).name == "activedirectory"
         assert choose(root_dse(), "ActiveDirectory", PROFILES).name == "activedirectory"
-        assert not AD.recognises(root_dse(supportedCapabilities=[b"1.2.840.113556.1.4.1851"]))
+        assert not AD.matches(root_dse(supportedCapabilities=[b"1.2.840.113556.1.4.1851"]))
 
     def test_not_as_another_kind_of_server(self) -> None:
         with pytest.raises(ConfigError, match=r"the server is Active Directory.*use 'activedirectory'"):
@@ -88,28 +88,28 @@ class TestNaming:
 class TestSearching:
     @pytest.mark.spec("MS-MQDSSM 3.1.6.19")
     def test_guid_is_a_name_of_its_own(self) -> None:
-        target = AD.guid_target(AD.naming(root_dse(), None), GUID)
+        target = AD.build_guid_target(AD.naming(root_dse(), None), GUID)
         assert target.bases == (f"<GUID={GUID}>",)
         assert target.scope is SearchScope.BASE
         assert target.filter.value == GUID.bytes_le  # type: ignore[union-attr]
 
     def test_a_guid_that_could_not_be_kept_is_looked_for_afterwards(self) -> None:
-        kept = AD.guid_target(AD.naming(root_dse(), None), GUID).otherwise
+        kept = AD.build_guid_target(AD.naming(root_dse(), None), GUID).otherwise
         assert kept is not None
         assert kept.bases == ("DC=contoso,DC=test", "CN=Configuration,DC=contoso,DC=test")
         assert to_text(kept.filter).startswith("(mSMQOwnerID=")
         assert kept.otherwise is None
 
     def test_classes(self) -> None:
-        assert to_text(AD.class_filter("mSMQQueue")) == "(objectClass=mSMQQueue)"
-        assert to_text(AD.class_filter("user")) == "(&(objectCategory=person)(objectClass=user))"
-        assert to_text(AD.class_filter("computer")) == "(objectCategory=computer)"
+        assert to_text(AD.build_class_filter("mSMQQueue")) == "(objectClass=mSMQQueue)"
+        assert to_text(AD.build_class_filter("user")) == "(&(objectCategory=person)(objectClass=user))"
+        assert to_text(AD.build_class_filter("computer")) == "(objectCategory=computer)"
 
     def test_names(self) -> None:
-        assert to_text(AD.computer_filter("web(01)")) == (
+        assert to_text(AD.build_computer_filter("web(01)")) == (
             "(&(objectCategory=computer)(|(sAMAccountName=web\\2801\\29$)(cn=web\\2801\\29)))"
         )
-        assert to_text(AD.dn_filter("CN=a,DC=r")) == "(distinguishedName=CN=a,DC=r)"
+        assert to_text(AD.build_dn_filter("CN=a,DC=r")) == "(distinguishedName=CN=a,DC=r)"
 
     def test_long_names_are_refused(self) -> None:
         AD.check_name(f"CN={'a' * 64},DC=r")
@@ -124,9 +124,9 @@ class TestSearching:
     def test_each_class_is_searched_for_where_it_can_be(self) -> None:
         naming = AD.naming(root_dse(), "DC=eu,DC=contoso,DC=test")
         configuration = dn("CN=Configuration,DC=contoso,DC=test")
-        assert naming.bases_for(configuration=True) == (configuration,)
-        assert configuration not in naming.bases_for(configuration=False)
-        assert len(AD.naming(root_dse(), None).bases_for(configuration=False)) == 1
+        assert naming.list_bases(configuration=True) == (configuration,)
+        assert configuration not in naming.list_bases(configuration=False)
+        assert len(AD.naming(root_dse(), None).list_bases(configuration=False)) == 1
 
 
 class TestSecurity:
@@ -155,13 +155,13 @@ class TestSecurity:
 
     def test_masks_are_translated_for_objects_of_msmq(self) -> None:
         image = bytes(SecurityDescriptor.build(dacl=[allow(USER, 0x20)]))
-        stored = AD.security_to_directory("mSMQQueue", image)
+        stored = AD.encode_security("mSMQQueue", image)
         assert SecurityDescriptor.from_bytes(stored).explicit_aces()[0].mask == 0x94
-        assert AD.security_from_directory("mSMQQueue", stored) == image
-        assert AD.security_to_directory("user", image) == image
-        assert AD.security_from_directory("user", image) == image
+        assert AD.decode_security("mSMQQueue", stored) == image
+        assert AD.encode_security("user", image) == image
+        assert AD.decode_security("user", image) == image
         with pytest.raises(DecodeError):
-            AD.security_from_directory("site", b"rubbish")
+            AD.decode_security("site", b"rubbish")
 
 
 class Directory:
@@ -230,7 +230,7 @@ class TestIdentity:
         ("code", "refuses"), [(19, True), (50, True), (53, True), (32, False), (68, False)]
     )
     def test_which_refusals_may_be_of_the_guid(self, code: int, refuses: bool) -> None:
-        assert AD.refuses_guid(GenericDirectoryError("refused", ldap_code=code)) is refuses
+        assert AD.is_guid_refusal(GenericDirectoryError("refused", ldap_code=code)) is refuses
 
     def test_whether_a_change_was_made(self) -> None:
         def image(*granted: Ace, owner: Sid | None = None) -> bytes:
@@ -311,10 +311,10 @@ class TestExtendedNames:
     CN = b"CN=RA,CN=Sites,CN=Configuration,DC=r"
 
     def test_control(self) -> None:
-        (control,) = AD.references_control(root_dse(), {"mSMQSite1": ()})
+        (control,) = AD.build_references_control(root_dse(), {"mSMQSite1": ()})
         assert (control.oid, control.value) == ("1.2.840.113556.1.4.529", b"\x30\x03\x02\x01\x01")
-        assert AD.references_control(root_dse(), {}) == ()
-        assert AD.references_control(root_dse(supportedControl=[]), {"mSMQSite1": ()}) == ()
+        assert AD.build_references_control(root_dse(), {}) == ()
+        assert AD.build_references_control(root_dse(supportedControl=[]), {"mSMQSite1": ()}) == ()
 
     def test_a_row(self) -> None:
         extended = b"<GUID=" + str(GUID).encode() + b">;" + self.CN

@@ -38,14 +38,14 @@ def soon(seconds: float = 2.0) -> float:
 
 
 def sent(wire: Wire) -> int:
-    number = wire.channel.new_id()
+    number = wire.channel.choose_id()
     wire.channel.send(encode_delete(number, "cn=a"), soon())
     return number
 
 
 class TestAnswers:
     def test_result(self, wire: Wire) -> None:
-        number = wire.channel.new_id()
+        number = wire.channel.choose_id()
         wire.server.sendall(answers.add_done(number, 68, matched="cn=x", text="words"))
         found = wire.channel.request(number, encode_delete(number, "cn=a"), ADD_RESPONSE, soon())
         assert (found.code, found.matched_dn, found.text) == (68, "cn=x", "words")
@@ -54,9 +54,9 @@ class TestAnswers:
         assert wire.observer.value == 1
 
     def test_message_ids_rise_and_wrap(self, wire: Wire) -> None:
-        assert [wire.channel.new_id() for _ in range(3)] == [7, 8, 9]
+        assert [wire.channel.choose_id() for _ in range(3)] == [7, 8, 9]
         wire.channel._next_id = MESSAGE_ID_MAX
-        assert [wire.channel.new_id() for _ in range(2)] == [MESSAGE_ID_MAX, 1]
+        assert [wire.channel.choose_id() for _ in range(2)] == [MESSAGE_ID_MAX, 1]
 
     def test_an_answer_without_end_does_not_fill_the_memory(
         self, wire: Wire, monkeypatch: pytest.MonkeyPatch
@@ -222,7 +222,7 @@ class TestIdle:
     def test_quiet_one_is_usable(self, wire: Wire) -> None:
         assert wire.channel.is_usable()
         assert wire.channel.is_usable()
-        number = wire.channel.new_id()
+        number = wire.channel.choose_id()
         wire.server.sendall(answers.add_done(number))
         assert wire.channel.request(number, encode_delete(number, "cn=a"), ADD_RESPONSE, soon()).code == 0
 

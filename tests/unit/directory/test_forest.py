@@ -80,14 +80,14 @@ def test_no_password_in_clear_text_to_a_catalog() -> None:
     ],
 )
 def test_which_domain_a_name_is_in(dn: str, domain: str | None) -> None:
-    found = NAMING.other_domain(DN.parse(dn))
+    found = NAMING.find_other_domain(DN.parse(dn))
     assert found == (None if domain is None else DN.parse(domain))
 
 
 def test_a_catalog_is_searched_from_the_top() -> None:
     naming = NAMING.of_catalog
     assert [str(base) for base in naming.guid_bases] == [""]
-    assert [str(base) for base in naming.bases_for(configuration=False)] == [""]
+    assert [str(base) for base in naming.list_bases(configuration=False)] == [""]
     assert naming.configuration == CONFIGURATION
 
 

@@ -113,7 +113,7 @@ def test_a_connection_that_ends_leaves_no_answer() -> None:
     observer = OperationObserver()
     with closing(theirs):
         channel = Channel(mine, URL, 1, observer)
-        channel.send(encode_delete(channel.new_id(), "CN=a"), time.monotonic() + 5)
+        channel.send(encode_delete(channel.choose_id(), "CN=a"), time.monotonic() + 5)
         theirs.close()
         with pytest.raises(ConnectionBroken):
             channel.receive(1, time.monotonic() + 5)

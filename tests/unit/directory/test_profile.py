@@ -101,26 +101,28 @@ class TestNaming:
 class TestSearching:
     @pytest.mark.spec("MS-MQDSSM 3.1.6.19")
     def test_guid_is_an_indexed_equality_in_little_endian(self) -> None:
-        target = OPENLDAP.guid_target(OPENLDAP.naming(root_dse(namingContexts=[b"dc=r"]), None), GUID)
+        target = OPENLDAP.build_guid_target(OPENLDAP.naming(root_dse(namingContexts=[b"dc=r"]), None), GUID)
         assert target.bases == ("dc=r",)
         assert target.scope is SearchScope.SUBTREE
         assert target.filter.value == GUID.bytes_le  # type: ignore[union-attr]
 
     def test_classes(self) -> None:
-        assert to_text(OPENLDAP.class_filter("mSMQQueue")) == "(objectClass=mSMQQueue)"
+        assert to_text(OPENLDAP.build_class_filter("mSMQQueue")) == "(objectClass=mSMQQueue)"
         # a computer is a user to LDAP, as in Active Directory (decision M32)
-        assert to_text(OPENLDAP.class_filter("user")) == "(&(objectClass=user)(!(objectClass=computer)))"
+        assert (
+            to_text(OPENLDAP.build_class_filter("user")) == "(&(objectClass=user)(!(objectClass=computer)))"
+        )
 
     def test_names(self) -> None:
-        assert to_text(OPENLDAP.dn_filter("cn=a,dc=r")) == "(entryDN=cn=a,dc=r)"
+        assert to_text(OPENLDAP.build_dn_filter("cn=a,dc=r")) == "(entryDN=cn=a,dc=r)"
 
     def test_controls(self) -> None:
         offers = root_dse(supportedControl=[b"1.3.6.1.4.1.4203.666.5.16"])
         assert OPENLDAP.read_controls(["nTSecurityDescriptor"]) == ()
         assert OPENLDAP.write_controls(["nTSecurityDescriptor"]) == ()
-        assert len(OPENLDAP.references_control(offers, {"member": ("cn",)})) == 1
-        assert OPENLDAP.references_control(offers, {}) == ()
-        assert OPENLDAP.references_control(root_dse(), {"member": ("cn",)}) == ()
+        assert len(OPENLDAP.build_references_control(offers, {"member": ("cn",)})) == 1
+        assert OPENLDAP.build_references_control(offers, {}) == ()
+        assert OPENLDAP.build_references_control(root_dse(), {"member": ("cn",)}) == ()
 
     def test_facts(self) -> None:
         assert OPENLDAP.makes_guid

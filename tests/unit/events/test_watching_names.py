@@ -23,7 +23,7 @@ class Watched:
         self.reader = WorldReader(self.world, lambda: None)
         self.listener = NamesListener(self.world)
         self.follower = Follower(self.mirror, self.reader, TYPES)
-        assert not list(self.follower.follow(self.world.hints(None, by="full")))
+        assert not list(self.follower.follow(self.world.read_hints(None, by="full")))
         self.listener.begin()
         self.ids = 0
 
@@ -57,7 +57,7 @@ def test_each_name_of_a_long_chain_is_free_before_it_is_taken():
     place = str(len(watched.world.events))
     for key, other in zip(watched.queues[::-1], watched.queues[::-1][1:], strict=False):
         watched.world.take_name(other, key)
-    hints = watched.world.hints(place, by="deltas")
+    hints = watched.world.read_hints(place, by="deltas")
     told = watched.follow(Hints(touched=hints.touched[::-1]))
     assert {key for _, key in told} == set(watched.queues)
 
@@ -69,7 +69,7 @@ def test_what_was_read_before_its_turn_is_not_told_as_it_was_before():
     place = str(len(watched.world.events))
     watched.world.take_name(second, first)
     watched.world.set(first, "older")
-    by_key = {one.key: one for one in watched.world.hints(place, by="deltas").touched}
+    by_key = {one.key: one for one in watched.world.read_hints(place, by="deltas").touched}
     reads = 0
 
     def change_before_the_third_read() -> None:
