@@ -368,7 +368,7 @@ class Session(Closeable):
         columns: Sequence[str],
         decoder: streams.Decoder[streams.P],
     ) -> Iterator[streams.P]:
-        """Search as `rows`, page by page, decoded by the caller: see `streams.read_portions`."""
+        """Search as `rows`, page by page, decoded by the caller: `streams.read_portions`."""
         return streams.read_portions(
             self._prepare_paging(base, search_filter, SearchScope.SUBTREE, None), columns, decoder
         )
