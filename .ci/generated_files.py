@@ -24,11 +24,11 @@ def generated_files() -> Mapping[str, str]:
             name: text
             for part in (ldif.MSMQ, ldif.REPLICATION)
             for name, text in (
-                (f"ldif/{part.name}.schema", ldif.openldap_schema_text(part)),
-                (f"ldif/{part.name}.ldif", ldif.openldap_config_ldif(part)),
+                (f"ldif/{part.name}.schema", ldif.format_openldap_schema(part)),
+                (f"ldif/{part.name}.ldif", ldif.format_openldap_config(part)),
             )
         },
-        "ldif/base-tree.ldif": ldif.base_tree_sample(),
+        "ldif/base-tree.ldif": ldif.format_base_tree_sample(),
         **{f"docs/tables/{name}": text for name, text in table_pages.pages().items()},
         "docs/tables/rights.md": _write_rights_page(),
         "docs/tables/replication.md": _write_replication_page(),

@@ -20,7 +20,7 @@ from mqdssm.directory.session import Session
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, MadeEntry, make_dns_lookup
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
-from mqdssm.tables.ldif import entry_ldif
+from mqdssm.tables.ldif import format_entry
 from mqdssm.testing import OpenLdapServer
 
 QUEUES: Final = 50_000
@@ -111,7 +111,7 @@ class Place:
         path = folder / "queues.ldif"
         with path.open("w", encoding="ascii") as file:
             for made in self.entries(number):
-                file.write(entry_ldif(made.pairs()) + "\n")
+                file.write(format_entry(made.pairs()) + "\n")
 
         def work() -> None:
             subprocess.run(self.tool(path), check=True, stdout=subprocess.DEVNULL)

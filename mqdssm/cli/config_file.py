@@ -9,7 +9,7 @@ import typer
 
 from mqdssm.cli.exits import UsageProblem
 from mqdssm.events.input_files import TooLongFileError, read_toml
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 
 FILE_NAME: Final = "config.toml"
 CONFIG_BYTES_MAX: Final = 1 << 20
@@ -100,7 +100,7 @@ def _check_names(where: str, content: Mapping[str, Any], names: Collection[str])
         raise UsageProblem(f"{where} holds a password: {_NO_PASSWORD}")
     for name in content:
         if name not in names:
-            hint = suggestion(name.lower(), sorted(names))
+            hint = suggest_name(name.lower(), sorted(names))
             raise UsageProblem(f"{where} has {name!r}, which is no setting{hint}")
 
 

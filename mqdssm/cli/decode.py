@@ -131,7 +131,7 @@ def _show_capture(stream: IO[bytes], port: int, output: Output) -> int:
 
 def _build_document(item: "CapturedItem") -> dict[str, Any]:
     """Return a packet or a problem of a capture."""
-    from mqdssm.wire.packet_view import packet_name, show_packet
+    from mqdssm.wire.packet_view import name_packet, show_packet
 
     document: dict[str, Any] = {
         "time": datetime.fromtimestamp(item.time, UTC).isoformat(timespec="microseconds"),
@@ -143,7 +143,7 @@ def _build_document(item: "CapturedItem") -> dict[str, Any]:
         return document | {"packet": None, "fields": {}, "error": item.problem}
     decoded_data = show_packet(item.data)
     error = None if decoded_data.error is None else str(decoded_data.error)
-    return document | {"packet": packet_name(item.data), "fields": decoded_data.fields, "error": error}
+    return document | {"packet": name_packet(item.data), "fields": decoded_data.fields, "error": error}
 
 
 def _format_endpoint(endpoint: "Endpoint") -> str:
@@ -189,12 +189,12 @@ def _format_value(path: str, value: Any) -> str:
     """Format a value for people."""
     from mqdssm.model.guid import Guid
     from mqdssm.model.hresults import name_of
-    from mqdssm.wire.show import sequence_number
+    from mqdssm.wire.show import read_sequence_number
 
     if isinstance(value, Guid):
         return str(value)
     if isinstance(value, bytes):
-        number = sequence_number(path.rpartition(".")[2], value)
+        number = read_sequence_number(path.rpartition(".")[2], value)
         more = "" if len(value) <= SHOWN_BYTES_MAX else f"… ({len(value)} bytes)"
         return value[:SHOWN_BYTES_MAX].hex() + more if number is None else str(number)
     if isinstance(value, Enum):

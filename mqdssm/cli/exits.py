@@ -13,7 +13,7 @@ from typing import Any, Final, Never
 
 from mqdssm import errors
 from mqdssm.directory.log_in import LOG_IN_NAMES
-from mqdssm.model.safe_text import redact, visible
+from mqdssm.model.safe_text import make_visible, redact
 
 SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 EXIT_CODE_BASE: Final = 128
@@ -152,7 +152,7 @@ def translate_message(text: str) -> str:
     options = _ARGUMENT.sub(
         lambda match: " ".join(filter(None, (OPTION_OF_ARGUMENT[match["name"]], match["value"]))), safe
     )
-    return visible(_QUOTED.sub(lambda match: match[0].replace("\\\\", "\\"), options))
+    return make_visible(_QUOTED.sub(lambda match: match[0].replace("\\\\", "\\"), options))
 
 
 def _message_of(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqdssm.cli.exits import UsageProblem, translate_message
-from mqdssm.model.safe_text import redact, visible, visible_lines
+from mqdssm.model.safe_text import make_lines_visible, make_visible, redact
 
 KEPT_RECORDS: Final = 2000
 """Maximum records of this run in a support bundle."""
@@ -30,7 +30,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 def _warn(text: str) -> None:
     """Print a warning; a standard error output on a full disk does not fail the run."""
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"warning: {visible(text)}\n")
+        sys.stderr.write(f"warning: {make_visible(text)}\n")
 
 
 def _warn_without(file: str | Path, reason: object) -> None:
@@ -76,10 +76,10 @@ class _RedactingFormatter(logging.Formatter):
         return redact(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
-        return visible(super().formatMessage(record))
+        return make_visible(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  logging's own name
-        return visible_lines(super().formatException(ei))
+        return make_lines_visible(super().formatException(ei))
 
 
 class _JsonFormatter(_RedactingFormatter):

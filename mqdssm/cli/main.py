@@ -16,7 +16,7 @@ import mqdssm
 from mqdssm.cli import exits
 from mqdssm.cli.options import CONNECTION, GENERAL, GivenOptions
 from mqdssm.cli.run import redirect_to_null, report, set_parameters
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 from mqdssm.pipeline.without_pandas import hide_pandas
 
 NAME: Final = "mqdssm"
@@ -119,7 +119,7 @@ def _report_usage(error: Exception) -> int:
         return exits.ExitCode.USAGE
     path = context.command_path if context is not None else NAME
     listed = words().replace("\n\t", " ")  # the choices of an option that is missing
-    message = visible(listed).rstrip(".").replace(": Value error, ", ": ")
+    message = make_visible(listed).rstrip(".").replace(": Value error, ", ": ")
     sys.stderr.write(f"error: {message} (see '{path} --help')\n")
     return int(getattr(error, "exit_code", exits.ExitCode.USAGE))
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from mqdssm.cli.table_layout import Row, TableLayout, layout_of, render_records
-from mqdssm.model.safe_text import printable_json, visible
+from mqdssm.model.safe_text import escape_json, make_visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -81,11 +81,11 @@ class Output:
 
     def line(self, text: str) -> None:
         """Print a line for people."""
-        self.raw(visible(text) + "\n")
+        self.raw(make_visible(text) + "\n")
 
     def json_line(self, text: str) -> None:
         """Print a JSON text as a line."""
-        self.raw(printable_json(text) + "\n")
+        self.raw(escape_json(text) + "\n")
 
     def raw(self, text: str) -> None:
         """Print a text unchanged."""
@@ -108,7 +108,7 @@ class Output:
         count = 0
         self.raw("[")
         for item in items:
-            self.raw(("\n" if count == 0 else ",\n") + printable_json(item))
+            self.raw(("\n" if count == 0 else ",\n") + escape_json(item))
             count += 1
         self.raw("\n]\n" if count else "]\n")
         return count
@@ -125,11 +125,13 @@ class Output:
             How many rows there were.
         """
         count = 0
-        columns = [visible(name) for name in columns]
+        columns = [make_visible(name) for name in columns]
         widths: list[int] = []
         layout: TableLayout | None = None
         remaining = iter(rows)
-        while chunk := [[visible(cell) for cell in row] for row in itertools.islice(remaining, CHUNK_ROWS)]:
+        while chunk := [
+            [make_visible(cell) for cell in row] for row in itertools.islice(remaining, CHUNK_ROWS)
+        ]:
             if sys.stdout.isatty():
                 layout = layout or layout_of(columns, chunk, self.console.width, optional)
                 self.show(layout.rendered(chunk, head=count == 0))
@@ -158,7 +160,7 @@ class Output:
 
     def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Print names and values, one below the other."""
-        visible_pairs = [(name, visible(value)) for name, value in pairs]
+        visible_pairs = [(name, make_visible(value)) for name, value in pairs]
         width = max((len(name) for name, _ in visible_pairs), default=0)
         if sys.stdout.isatty():
             self.show(render_records([visible_pairs], self.console.width))
@@ -250,7 +252,7 @@ class Output:
 
 def say(text: str) -> None:
     """Write a line to the standard error output."""
-    sys.stderr.write(visible(text) + "\n")
+    sys.stderr.write(make_visible(text) + "\n")
     sys.stderr.flush()
 
 

@@ -18,7 +18,7 @@ from mqdssm.cli import exits, logs
 from mqdssm.cli.exits import raise_on_signals
 from mqdssm.cli.options import DEFAULTS, SPARK, Format, GivenOptions, collect_command_options
 from mqdssm.cli.output import Output, say
-from mqdssm.model.safe_text import is_secret_setting, redact, visible, visible_lines
+from mqdssm.model.safe_text import is_secret_setting, make_lines_visible, make_visible, redact
 
 if TYPE_CHECKING:
     from mqdssm.cli.settings import Loaded
@@ -339,7 +339,7 @@ def report(error: BaseException, given_options: GivenOptions) -> int:
         return code
     log.error("%s: %s", type(error).__name__, exits.words_of(error))
     if given_options.debug:
-        sys.stderr.write(visible_lines(redact("".join(traceback.format_exception(error)))))
+        sys.stderr.write(make_lines_visible(redact("".join(traceback.format_exception(error)))))
     with contextlib.suppress(OSError):  # what was printed so far comes before the error
         sys.stdout.flush()
     with contextlib.suppress(OSError):  # the terminal may be gone
@@ -383,4 +383,4 @@ def _ask_password(user: str) -> str:
         )
     import getpass
 
-    return getpass.getpass(f"Password of {visible(user)}: ", sys.stderr)
+    return getpass.getpass(f"Password of {make_visible(user)}: ", sys.stderr)

@@ -127,17 +127,17 @@ def ldif(
 
     match form:
         case SchemaFormat.CONFIG:
-            content = text.openldap_config_ldif()
+            content = text.format_openldap_config()
         case SchemaFormat.SCHEMA:
-            content = text.openldap_schema_text()
+            content = text.format_openldap_schema()
         case SchemaFormat.BASE_TREE:
-            content = text.base_tree_ldif(str(DN.parse(root)))
+            content = text.format_base_tree(str(DN.parse(root)))
         case SchemaFormat.ROOT_DSE:
-            content = text.root_dse_ldif(str(DN.parse(root)))
+            content = text.format_root_dse(str(DN.parse(root)))
         case SchemaFormat.REPLICATION_CONFIG:
-            content = text.openldap_config_ldif(text.REPLICATION)
+            content = text.format_openldap_config(text.REPLICATION)
         case SchemaFormat.REPLICATION_SCHEMA:
-            content = text.openldap_schema_text(text.REPLICATION)
+            content = text.format_openldap_schema(text.REPLICATION)
     if run.output.is_json:
         run.output.document({"format": form.value, "text": content})
     else:

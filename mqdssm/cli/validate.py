@@ -16,7 +16,7 @@ from mqdssm.cli.options import CONNECTION
 from mqdssm.cli.output import say
 from mqdssm.cli.pipeline_options import describe_engine, engine_of, login_of
 from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
-from mqdssm.model.safe_text import printable_json
+from mqdssm.model.safe_text import escape_json
 
 if TYPE_CHECKING:
     from mqdssm.pipeline.validate.findings import Skipped, ValidationSummary
@@ -340,7 +340,7 @@ def _print(run: CommandRun, result: "Validation", outcome: "RunOutcome") -> None
             from mqdssm.pipeline.validate.sarif import format_sarif
 
             for piece in format_sarif(result.summary, result.findings, outcome.judge):
-                run.output.raw(printable_json(piece))
+                run.output.raw(escape_json(piece))
         case FindingsFormat.JSON:
             for line in lines_of(outcome, result.findings):
                 run.output.json_line(line)

@@ -15,7 +15,7 @@ from mqdssm.directory.filters import Equal, LdapFilter, all_of, any_of
 from mqdssm.directory.session import Session
 from mqdssm.errors import DecodeError, ObjectNotFound
 from mqdssm.model.dn import DN, normalize
-from mqdssm.tables.account_names import WELL_KNOWN_NAMES, everywhere
+from mqdssm.tables.account_names import WELL_KNOWN_NAMES, find_known_name
 from mqdssm.wire.sid import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Sid
 
 MEMBERS_MAX: Final = 10_000
@@ -186,7 +186,7 @@ class AccountDirectory:
             if account is not None and account.kind != "foreign":
                 return replace(account, name=well_known or account.name)
             foreign_dn = entry.dn
-        name = everywhere(sid.text)
+        name = find_known_name(sid.text)
         domain = "" if sid.domain is None else self._domains.get(sid.domain, "")
         if domain:
             return Account(sid, f"{domain}\\{name or sid.rid}", "foreign", foreign_dn)

@@ -24,7 +24,7 @@ from mqdssm.tables.access import is_granted
 from mqdssm.tables.dependent_objects import COPIED, SETTINGS_CLASS
 from mqdssm.tables.rights import Event, Need
 from mqdssm.tables.row import Access, Holder
-from mqdssm.tables.schema_compare import needed_attributes
+from mqdssm.tables.schema_compare import list_needed_attributes
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.sid import Sid
 
@@ -210,7 +210,7 @@ def descriptor_of(entry: Entry) -> SecurityDescriptor | None:
 
 def read_by(need: Need) -> tuple[str, ...]:
     """Return the attributes that events read of a class, without the descriptor."""
-    names = needed_attributes().get(need.holder, frozenset())
+    names = list_needed_attributes().get(need.holder, frozenset())
     return tuple(sorted(name for name in names if name != _DESCRIPTOR))
 
 

@@ -27,7 +27,7 @@ from mqdssm.directory.requests import (
     PAGED_RESULTS_OID,
     SEARCH_REQUEST,
 )
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 from mqdssm.tables.ldap_results import NO_SUCH_OBJECT
 
 log: Final = logging.getLogger("mqdssm.directory.operations")
@@ -177,7 +177,7 @@ class OperationObserver:
         if log.isEnabledFor(logging.DEBUG):
             words = "no answer" if code == NO_ANSWER else f"result {code}"
             duration_ms = 1000 * (time.perf_counter() - request.begin)
-            name = visible(request.name)
+            name = make_visible(request.name)
             log.debug("%s %r at %s: %s, %.1f ms", request.kind, name, url, words, duration_ms)
         if (trace := _find_tracing()) is not None:
             self._add_span(trace, request, code, url)
@@ -194,7 +194,7 @@ class OperationObserver:
             attributes={
                 "db.system.name": "ldap",
                 "db.operation.name": request.kind,
-                "ldap.dn": visible(request.name),
+                "ldap.dn": make_visible(request.name),
                 "ldap.result_code": code,
                 "url.full": url,
             },

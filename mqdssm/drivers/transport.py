@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from mqdssm.drivers.authentication.keyring import TrustedSender
-from mqdssm.model.frozen_records import quick_init
+from mqdssm.model.frozen_records import give_quick_init
 from mqdssm.model.guid import Guid
 from mqdssm.model.names import FormatName
 from mqdssm.model.transport import (
@@ -53,7 +53,7 @@ NOTIFICATION: Final = LocalQueue(name=NOTIFICATION_QUEUE, number=NOTIFICATION_QU
 """The notification queue ([MS-MQCN] 1.9)."""
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """Received message.

@@ -121,8 +121,8 @@ def _read_extension(source: EntrySource) -> str | None:
 
 
 def _make_pathname(_: Row, source: EntrySource) -> str:
-    place = compute.queue_place(source.dn)
-    return compute.pathname(place.computer, place.cn, _read_extension(source))
+    place = compute.read_queue_place(source.dn)
+    return compute.build_pathname(place.computer, place.cn, _read_extension(source))
 
 
 def _make_qualified_pathname(_: Row, source: EntrySource) -> Any:
@@ -131,7 +131,9 @@ def _make_qualified_pathname(_: Row, source: EntrySource) -> Any:
         return UNSET
     host = computer.first("dNSHostName")
     cn = first_values(source.dn, 1)[0]
-    return compute.qualified_pathname(None if host is None else text_of(host), cn, _read_extension(source))
+    return compute.build_qualified_pathname(
+        None if host is None else text_of(host), cn, _read_extension(source)
+    )
 
 
 def _make_time(names: Sequence[str], row: Row, source: EntrySource) -> Any:
@@ -151,7 +153,9 @@ def _read_service_bits(source: EntrySource) -> int:
 def _make_directory_server_type(_: Row, source: EntrySource) -> Any:
     raw = source.first("mSMQDsServices")
     serves = raw is not None and BOOLEAN.load(raw)
-    server_type = compute.directory_server_type(directory_server=serves, service=_read_service_bits(source))
+    server_type = compute.compute_directory_server_type(
+        directory_server=serves, service=_read_service_bits(source)
+    )
     return UNSET if server_type is None else server_type
 
 
@@ -180,17 +184,19 @@ def _make_site(row: Row, source: EntrySource) -> Any:
 
 def _make_clustered(row: Row, source: EntrySource) -> Any:
     names = source.list_computer_values(row.ldap[0])
-    return compute.clustered(text_of(name) for name in names) if names else UNSET
+    return compute.is_clustered(text_of(name) for name in names) if names else UNSET
 
 
 _MAKERS: Final[Mapping[Computed, ValueMaker]] = {
-    Computed.COMPUTER_NAME: lambda _, source: compute.computer_name(source.dn),
+    Computed.COMPUTER_NAME: lambda _, source: compute.read_computer_name(source.dn),
     Computed.FULL_PATH: lambda _, source: source.dn,
-    Computed.DIRECTORY_PATH: lambda _, source: compute.directory_path(source.dn),
+    Computed.DIRECTORY_PATH: lambda _, source: compute.build_directory_path(source.dn),
     Computed.PATHNAME: _make_pathname,
     Computed.QUALIFIED_PATHNAME: _make_qualified_pathname,
     Computed.DIRECTORY_SERVER_TYPE: _make_directory_server_type,
-    Computed.REMOTE_ACCESS_SERVER: lambda _, source: compute.remote_access_server(_read_service_bits(source)),
+    Computed.REMOTE_ACCESS_SERVER: lambda _, source: compute.is_remote_access_server(
+        _read_service_bits(source)
+    ),
     Computed.QUEUE_MANAGERS: _make_queue_managers,
     Computed.SITE: _make_site,
     Computed.CLUSTERED: _make_clustered,

@@ -141,7 +141,7 @@ def _build_deleted_queue(entry: Entry, managers: Mapping[str, Entry]) -> Restora
     is_known = gone is not None or not _is_deleted(manager)
     computer = last_place.parent.name if is_known and len(last_place) > 1 else "?"
     text = None if extension is None else extension.decode(errors="replace")
-    name = compute.pathname(computer, cn, text)
+    name = compute.build_pathname(computer, cn, text)
     place = last_place.child("CN", cn) if is_known else None
     return _build_deleted(Queue, entry, name, place, None if gone is None else _decode_guid(gone))
 

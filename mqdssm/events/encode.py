@@ -162,7 +162,7 @@ def compute_service_type(
     def read_value(name: str) -> Any:
         return getattr(obj, obj.field_name(name)) if name in names else stored.get(name)
 
-    value = compute.service_type(
+    value = compute.compute_service_type(
         routing_server=read_value("RoutingServer"),
         remote_access_server=read_value("RemoteAccessServer"),
         directory_server=read_value("DirectoryServer"),
@@ -192,10 +192,12 @@ def service_type_of(obj: QueueManager, names: Collection[str], entry: Entry) -> 
     bits = _decode_stored(entry, "mSMQServiceType", UINT32)
     stored = {
         "RoutingServer": _decode_flag(entry, "mSMQRoutingServices"),
-        "RemoteAccessServer": compute.remote_access_server(bits or 0),
+        "RemoteAccessServer": compute.is_remote_access_server(bits or 0),
         "DirectoryServer": _decode_flag(entry, "mSMQDsServices"),
         # the bits, whatever the flag says: they come to count when DirectoryServer becomes TRUE
-        "DirectoryServerType": compute.directory_server_type(directory_server=True, service=bits or 0),
+        "DirectoryServerType": compute.compute_directory_server_type(
+            directory_server=True, service=bits or 0
+        ),
     }
     return compute_service_type(obj, names, stored, bits)
 

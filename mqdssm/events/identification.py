@@ -23,7 +23,7 @@ from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN, fold_case
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, Site, User
 from mqdssm.model.names import PathKind, PathName
-from mqdssm.model.queuenames import lower_each, name_of, rdn_candidates
+from mqdssm.model.queuenames import list_rdn_candidates, lower_each, name_of
 from mqdssm.tables import TABLES, compute
 from mqdssm.tables.element_table import ElementTable
 from mqdssm.tables.places import DESCRIPTION, PLACEHOLDER, enterprise_dn, queue_manager_of, site_dn
@@ -99,7 +99,7 @@ def _read_queue_below(
 ) -> Entry:
     parent = queue_manager_of(machine)
     columns = [*attributes, "mSMQQueueNameExt"]
-    for rdn in rdn_candidates(path.queue):
+    for rdn in list_rdn_candidates(path.queue):
         try:
             entry = read_entry(ctx, table, parent.child("CN", rdn.cn), columns)
         except ObjectNotFound:
@@ -110,7 +110,7 @@ def _read_queue_below(
             return entry
     raise ObjectNotFound(
         f"there is no queue {path}",
-        dn=str(parent.child("CN", rdn_candidates(path.queue)[0].cn)),
+        dn=str(parent.child("CN", list_rdn_candidates(path.queue)[0].cn)),
         hint=ctx.session.profile.hidden_hint,
     )
 
@@ -269,9 +269,9 @@ def _is_named(entry: Entry, pathname: str) -> bool:
 
     See [MS-MQDSSM] 3.1.6.11.2.1.
     """
-    place, extension = compute.queue_place(entry.dn), entry.first(NAME_EXTENSION)
+    place, extension = compute.read_queue_place(entry.dn), entry.first(NAME_EXTENSION)
     text = None if extension is None else extension.decode(errors="replace")
-    return compute.pathname(place.computer, place.cn, text) == lower_each(pathname)
+    return compute.build_pathname(place.computer, place.cn, text) == lower_each(pathname)
 
 
 def _are_same_name(first: str, second: str) -> bool:

@@ -195,7 +195,7 @@ class Notices:
         manager = build_class_filter(self._ctx, TABLES[QueueManager])
         try:
             entry = self._ctx.session.get(owner, ["objectGUID"], object_filter=manager)
-            identifier, machine = guid_of(entry), compute.computer_name(str(owner))
+            identifier, machine = guid_of(entry), compute.read_computer_name(str(owner))
         except (ObjectNotFound, ValueError) as error:
             _log_failed_notice(operation, element, error)
             return None

@@ -129,7 +129,7 @@ class DirectoryObject(_Model):
         """
         field = cls._fields_by_adm.get(adm)
         if field is None:
-            raise ValueError(cls._no_attribute(adm))
+            raise ValueError(cls._explain_no_attribute(adm))
         return field
 
     @classmethod
@@ -141,11 +141,11 @@ class DirectoryObject(_Model):
         """
         adm = cls._adm_by_field.get(field)
         if adm is None:
-            raise ValueError(cls._no_attribute(field, cls._adm_by_field))
+            raise ValueError(cls._explain_no_attribute(field, cls._adm_by_field))
         return adm
 
     @classmethod
-    def _no_attribute(cls, name: str, choices: Iterable[str] | None = None) -> str:
+    def _explain_no_attribute(cls, name: str, choices: Iterable[str] | None = None) -> str:
         from difflib import get_close_matches  # noqa: PLC0415  only needed for a mistake
 
         names = list(cls._fields_by_adm if choices is None else choices)
@@ -169,7 +169,7 @@ class DirectoryObject(_Model):
         if isinstance(data, dict):
             for name in data:
                 if name not in cls._fields_by_adm and name not in cls._adm_by_field:
-                    raise make_refusal(cls._no_attribute(str(name)))
+                    raise make_refusal(cls._explain_no_attribute(str(name)))
         return data
 
     @classmethod
@@ -204,7 +204,7 @@ class DirectoryObject(_Model):
         Raises:
             ValueError: no JSON, an unknown attribute, or a value that an attribute does not accept.
         """
-        if (memory := Memory.in_json(text)) is None:
+        if (memory := Memory.read_json(text)) is None:
             return cls.model_validate_json(text)
         obj = cls.model_validate_json(memory.rest, context=memory)
         values = {name: obj.__dict__[name] for name in obj.model_fields_set}
@@ -292,7 +292,7 @@ class DirectoryObject(_Model):
         Raises:
             ValueError: there is no such attribute.
         """
-        self._unset(self.field_name(adm))
+        self._forget_value(self.field_name(adm))
 
     def forget(self, adm: str) -> None:
         """Make an attribute unpopulated, as if it had not been read.
@@ -303,7 +303,7 @@ class DirectoryObject(_Model):
             ValueError: there is no such attribute.
         """
         field = self.field_name(adm)
-        self._unset(field)
+        self._forget_value(field)
         self._assigned -= {field}
         self._replaced = {name: value for name, value in self._replaced.items() if name != field}
 
@@ -342,13 +342,13 @@ class DirectoryObject(_Model):
         self._original_identifier = original_identifier
         self.mark_written(left)
 
-    def _unset(self, field: str) -> None:
-        self._replaced = self._replaced_with(field)
+    def _forget_value(self, field: str) -> None:
+        self._replaced = self._keep_replaced(field)
         self.__dict__[field] = self._defaults[field]
         self.model_fields_set.discard(field)
         self._assigned = self._assigned | {field} if self._was_read else self._assigned - {field}
 
-    def _replaced_with(self, field: str) -> dict[str, Any]:
+    def _keep_replaced(self, field: str) -> dict[str, Any]:
         """Return the replaced values with that of a field that is assigned now."""
         if not self._was_read or field in self._assigned:
             return self._replaced
@@ -358,19 +358,19 @@ class DirectoryObject(_Model):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._adm_by_field:
-            replaced = self._replaced_with(name)
+            replaced = self._keep_replaced(name)
             super().__setattr__(name, value)
             self._replaced = replaced
             self._assigned |= {name}
         elif name[:1] == "_":
             super().__setattr__(name, value)
         else:
-            raise ValueError(self._no_attribute(name, self._adm_by_field))
+            raise ValueError(self._explain_no_attribute(name, self._adm_by_field))
 
     def __delattr__(self, name: str) -> None:
         if name not in self._adm_by_field:
-            raise ValueError(self._no_attribute(name, self._adm_by_field))
-        self._unset(name)
+            raise ValueError(self._explain_no_attribute(name, self._adm_by_field))
+        self._forget_value(name)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, DirectoryObject):

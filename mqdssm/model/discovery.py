@@ -164,7 +164,7 @@ TopologyPacket: TypeAlias = TopologyClientRequest | TopologyServerReply
 """A packet of either kind."""
 
 
-def ipx_mask(networks: int) -> int:
+def make_ipx_mask(networks: int) -> int:
     """Return the ConnectedNetworkMask for a number of networks over IPX.
 
     The mask has the lowest bits set ([MS-MQSD] 3.2.5.1).

@@ -87,7 +87,7 @@ class DN:
             _check_unicode(text)
         if _PLAIN_DN.fullmatch(text):
             return cls._from_canonical(text)
-        return cls(_Parser(text).rdns())
+        return cls(_Parser(text).parse_rdns())
 
     @classmethod
     def of(cls, *rdns: tuple[str, str]) -> "DN":
@@ -96,7 +96,7 @@ class DN:
         Raises:
             ValueError: no attribute type, an empty value, or one that is no valid Unicode text.
         """
-        return cls(tuple(((_checked_type(name), _checked_value(value)),) for name, value in rdns))
+        return cls(tuple(((_check_type(name), _check_value(value)),) for name, value in rdns))
 
     @classmethod
     def _from_canonical(cls, text: str) -> "DN":
@@ -151,7 +151,7 @@ class DN:
         Raises:
             ValueError: no attribute type, an empty value, or one that is no valid Unicode text.
         """
-        dn = DN((((_checked_type(attribute), _checked_value(value)),), *self.rdns))
+        dn = DN((((_check_type(attribute), _check_value(value)),), *self.rdns))
         _set(dn, "_above", self)
         return dn
 
@@ -166,9 +166,9 @@ class DN:
         """
         if self._normalized is None:
             if self._above:
-                normalized = f"{_normalized_rdn(self.rdns[0])},{self._above.normalized}"
+                normalized = f"{_normalize_rdn(self.rdns[0])},{self._above.normalized}"
             else:
-                normalized = ",".join(map(_normalized_rdn, self.rdns))
+                normalized = ",".join(map(_normalize_rdn, self.rdns))
             _set(self, "_normalized", normalized)
         return self._normalized  # type: ignore[return-value]  # set above
 
@@ -189,9 +189,9 @@ class DN:
         """Return canonical RFC 4514 text: no blanks after commas, no needless escapes."""
         if self._text is None:
             if self._above:
-                text = f"{_rdn_text(self.rdns[0])},{self._above}"
+                text = f"{_format_rdn(self.rdns[0])},{self._above}"
             else:
-                text = ",".join(map(_rdn_text, self.rdns))
+                text = ",".join(map(_format_rdn, self.rdns))
             _set(self, "_text", text)
         return self._text  # type: ignore[return-value]  # set above
 
@@ -233,7 +233,7 @@ def normalize(text: str) -> str:
     if text.isascii() and text.count(",") < _CACHED_ABOVE_MAX and _PLAIN_DN.fullmatch(text):
         rdn, comma, above = text.partition(",")
         kind, _, value = rdn.partition("=")
-        pair = _normalized_pair(kind, value)
+        pair = _normalize_pair(kind, value)
         return f"{pair},{normalize(above)}" if comma else pair
     return DN.parse(text).normalized
 
@@ -270,7 +270,7 @@ def escape_value(value: str) -> str:
 
     ``=`` is escaped too, since servers differ.
     """
-    text = _BETTER_ESCAPED.sub(_escaped, value)
+    text = _BETTER_ESCAPED.sub(_escape_match, value)
     if text[:1] in {" ", "#"}:
         text = "\\" + text
     if text[-1:] == " " and text != "\\ ":
@@ -278,24 +278,24 @@ def escape_value(value: str) -> str:
     return text
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     character = match[0]
     return f"\\{ord(character):02X}" if character < " " or character == "\x7f" else "\\" + character
 
 
-def _rdn_text(rdn: Rdn) -> str:
+def _format_rdn(rdn: Rdn) -> str:
     return "+".join(f"{name}={escape_value(value)}" for name, value in rdn)
 
 
-def _normalized_rdn(rdn: Rdn) -> str:
+def _normalize_rdn(rdn: Rdn) -> str:
     if len(rdn) == 1:
-        return _normalized_pair(*rdn[0])
-    return "+".join(sorted(_normalized_pair(name, value) for name, value in rdn))
+        return _normalize_pair(*rdn[0])
+    return "+".join(sorted(_normalize_pair(name, value) for name, value in rdn))
 
 
-def _normalized_pair(name: str, value: str) -> str:
+def _normalize_pair(name: str, value: str) -> str:
     name = name.lower()
-    return f"{_SAME_TYPE.get(name, name)}={_normalized_value(value)}"
+    return f"{_SAME_TYPE.get(name, name)}={_normalize_value(value)}"
 
 
 def fold_case(value: str) -> str:
@@ -304,18 +304,20 @@ def fold_case(value: str) -> str:
     See [RFC4517] 4.2.11.
     Letter case, runs of blanks and blanks at the ends do not count.
     """
-    lower = value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower, value)))
+    lower = (
+        value.lower() if value.isascii() else _UNICODE.normalize("NFKC", "".join(map(_lower_letter, value)))
+    )
     if " " in lower:
         lower = " ".join(part for part in lower.split(" ") if part) or " "
     return lower
 
 
-def _normalized_value(value: str) -> str:
+def _normalize_value(value: str) -> str:
     return _MUST_ESCAPE.sub(lambda match: f"\\{ord(match[0]):02x}", fold_case(value))
 
 
 @lru_cache(maxsize=4096)
-def _lower(character: str) -> str:
+def _lower_letter(character: str) -> str:
     """Return the simple lower case of a letter.
 
     A full case fold would make ß equal to ss.
@@ -325,13 +327,13 @@ def _lower(character: str) -> str:
     return lower if len(lower) == 1 and _UNICODE.category(lower) != "Cn" else character
 
 
-def _checked_type(name: str) -> str:
+def _check_type(name: str) -> str:
     if not _TYPE.fullmatch(name):
         raise ValueError(f"{name!r} is no attribute type of a distinguished name")
     return name
 
 
-def _checked_value(value: str) -> str:
+def _check_value(value: str) -> str:
     if not value:
         raise ValueError("a value in a distinguished name may not be empty")
     _check_unicode(value)
@@ -350,43 +352,43 @@ class _Parser:
         self._text = text
         self._at = 0
 
-    def rdns(self) -> tuple[Rdn, ...]:
+    def parse_rdns(self) -> tuple[Rdn, ...]:
         if not self._text.strip(" "):
             return ()
-        rdns = [self._rdn()]
+        rdns = [self._parse_rdn()]
         while self._at < len(self._text):
             self._expect(",")
-            rdns.append(self._rdn())
+            rdns.append(self._parse_rdn())
         return tuple(rdns)
 
-    def _rdn(self) -> Rdn:
-        pairs = [self._pair()]
+    def _parse_rdn(self) -> Rdn:
+        pairs = [self._parse_pair()]
         while self._peek() == "+":
             self._at += 1
-            pairs.append(self._pair())
+            pairs.append(self._parse_pair())
         return tuple(pairs)
 
-    def _pair(self) -> tuple[str, str]:
-        self._blanks()
+    def _parse_pair(self) -> tuple[str, str]:
+        self._skip_blanks()
         if self._text[self._at : self._at + 4].lower() == "oid.":  # RFC 2253 section 4
             self._at += 4
         match = _TYPE.match(self._text, self._at)
         if match is None:
             self._fail("an attribute type should stand here")
         self._at = match.end()
-        self._blanks()
+        self._skip_blanks()
         self._expect("=")
-        self._blanks()
-        value = self._value()
-        self._blanks()
+        self._skip_blanks()
+        value = self._parse_value()
+        self._skip_blanks()
         return match[0], value
 
-    def _value(self) -> str:
+    def _parse_value(self) -> str:
         start = self._peek()
         if start == "#":
-            return self._hex_value()
+            return self._parse_hex_value()
         if start == '"':
-            return self._quoted()
+            return self._parse_quoted()
         pieces: list[str] = []
         tail_start = 0  # pieces before this index do not end in an insignificant blank
         while (character := self._peek()) not in {"", ",", "+"}:
@@ -402,7 +404,7 @@ class _Parser:
         tail = "".join(pieces[tail_start:]).rstrip(" ")
         return "".join(pieces[:tail_start]) + tail
 
-    def _quoted(self) -> str:
+    def _parse_quoted(self) -> str:
         self._at += 1
         pieces: list[str] = []
         while (character := self._peek()) != '"':
@@ -433,11 +435,11 @@ class _Parser:
         self._at += 2
         return character
 
-    def _hex_value(self) -> str:
+    def _parse_hex_value(self) -> str:
         match = _HEX_VALUE.match(self._text, self._at)
         if match is None:
             self._fail("# needs pairs of hexadecimal digits after it")
-        value = _ber_text(bytes.fromhex(match[1]))
+        value = _decode_ber_text(bytes.fromhex(match[1]))
         if value is None:
             self._fail("the #hexadecimal value is no BER encoding of a text")
         self._at = match.end()
@@ -446,7 +448,7 @@ class _Parser:
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
 
-    def _blanks(self) -> None:
+    def _skip_blanks(self) -> None:
         while self._peek() == " ":
             self._at += 1
 
@@ -459,7 +461,7 @@ class _Parser:
         raise ValueError(f"{self._text!r} is no distinguished name: position {self._at}: {why}")
 
 
-def _ber_text(encoded: bytes) -> str | None:
+def _decode_ber_text(encoded: bytes) -> str | None:
     """Decode the BER encoding of a string type; None for all other types."""
     codec = _BER_TEXT.get(encoded[0])
     if codec is None or len(encoded) < 2:

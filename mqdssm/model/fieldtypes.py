@@ -70,7 +70,7 @@ def attribute_name(field: str) -> str:
     return "".join("LDAP" if part == "ldap" else part.capitalize() for part in field.split("_"))
 
 
-def _problem(words: str) -> ValueError:
+def _make_problem(words: str) -> ValueError:
     """Return the error for a refused value.
 
     Wrong types have the same kind of error as wrong values.
@@ -109,16 +109,16 @@ def text(units_max: int | None = None, *, units_min: int = 0) -> Callable[[Any],
 
     def check(value: Any) -> str:
         if not isinstance(value, str):
-            raise _problem(f"must be text, not {type(value).__name__}")
+            raise _make_problem(f"must be text, not {type(value).__name__}")
         if "\0" in value:
-            raise _problem("contains NUL, which no directory can hold")
+            raise _make_problem("contains NUL, which no directory can hold")
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise _problem("contains half of a surrogate pair")
+            raise _make_problem("contains half of a surrogate pair")
         length = units_of(value)
         if length < units_min:
-            raise _problem("may not be empty")
+            raise _make_problem("may not be empty")
         if units_max is not None and length > units_max:
-            raise _problem(f"is {length} UTF-16 code units long: the limit is {units_max}")
+            raise _make_problem(f"is {length} UTF-16 code units long: the limit is {units_max}")
         return str(value)
 
     return check
@@ -134,9 +134,9 @@ def integer(lowest: int, highest: int) -> Callable[[Any], int]:
         if isinstance(value, str) and _INTEGER.fullmatch(value):
             value = int(value, 16 if value[:2] in {"0x", "0X"} else 10)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _problem(f"must be a whole number, not {value!r}")
+            raise _make_problem(f"must be a whole number, not {value!r}")
         if not lowest <= value <= highest:
-            raise _problem(f"is {value}: {lowest} to {highest} are allowed")
+            raise _make_problem(f"is {value}: {lowest} to {highest} are allowed")
         return int(value)
 
     return check
@@ -151,7 +151,7 @@ def blob(bytes_max: int | None = None) -> Callable[[Any], bytes]:
     def check(value: Any) -> bytes:
         data = _bytes_of(value)
         if bytes_max is not None and len(data) > bytes_max:
-            raise _problem(f"is {len(data)} bytes long: the limit is {bytes_max}")
+            raise _make_problem(f"is {len(data)} bytes long: the limit is {bytes_max}")
         return data
 
     return check
@@ -172,10 +172,10 @@ def member_of(enumeration: type[_E]) -> Callable[[Any], _E]:
             named = by_name.get(_normalize_name(value))
             if named is not None:
                 return named
-            value = int(value, 0) if _INTEGER.fullmatch(value) and not _leads_with_zero(value) else value
+            value = int(value, 0) if _INTEGER.fullmatch(value) and not _has_leading_zero(value) else value
         if isinstance(value, int) and not isinstance(value, bool) and value in list(enumeration):
             return enumeration(value)
-        raise _problem(f"is {value!r}: one of {names} is expected")
+        raise _make_problem(f"is {value!r}: one of {names} is expected")
 
     return check
 
@@ -185,7 +185,7 @@ def make_tuple_validator(item: Callable[[Any], _T]) -> Callable[[Any], tuple[_T,
 
     def check(value: Any) -> tuple[_T, ...]:
         if not isinstance(value, list | tuple):
-            raise _problem(f"must be a list, not {type(value).__name__}")
+            raise _make_problem(f"must be a list, not {type(value).__name__}")
         return tuple(item(each) for each in value)
 
     return check
@@ -197,7 +197,7 @@ def boolean(value: Any) -> bool:
         return value
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         return value.lower() == "true"
-    raise _problem(f"must be true or false, not {value!r}")
+    raise _make_problem(f"must be true or false, not {value!r}")
 
 
 def guid(value: Any) -> uuid.UUID:
@@ -206,7 +206,7 @@ def guid(value: Any) -> uuid.UUID:
         return value
     if isinstance(value, str) and _GUID.fullmatch(value):
         return uuid.UUID(value)
-    raise _problem(f"must be a GUID as 01234567-89ab-cdef-0123-456789abcdef, not {value!r}")
+    raise _make_problem(f"must be a GUID as 01234567-89ab-cdef-0123-456789abcdef, not {value!r}")
 
 
 def seconds(value: Any) -> int:
@@ -216,7 +216,7 @@ def seconds(value: Any) -> int:
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise _problem("is a datetime without a time zone")
+            raise _make_problem("is a datetime without a time zone")
         value = (value - _EPOCH) // timedelta(seconds=1)  # exact, and downwards before 1970 too
     return integer(TIME_MIN, TIME_MAX)(value)
 
@@ -234,10 +234,10 @@ def security_identifier(value: Any) -> str:
     words = str(value)
     match = _SID.fullmatch(words)
     if match is None:
-        raise _problem(f"must be a SID as S-1-5-21-1-2-3-1001, not {words!r}")
+        raise _make_problem(f"must be a SID as S-1-5-21-1-2-3-1001, not {words!r}")
     numbers = match[1].split("-")[1:]
     if len(numbers) > SUB_AUTHORITIES_MAX or any(int(number) > UNSIGNED_MAX for number in numbers):
-        raise _problem(f"{words!r} is no SID: at most {SUB_AUTHORITIES_MAX} sub-authorities of 32 bits")
+        raise _make_problem(f"{words!r} is no SID: at most {SUB_AUTHORITIES_MAX} sub-authorities of 32 bits")
     return "S" + words[1:]
 
 
@@ -247,7 +247,7 @@ def distinguished_name(value: Any) -> str:
     try:
         DN.parse(words)
     except ValueError as error:
-        raise _problem(f"must be a distinguished name: {error}") from None
+        raise _make_problem(f"must be a distinguished name: {error}") from None
     return words
 
 
@@ -285,7 +285,7 @@ def digest(value: Any) -> bytes:
         return bytes.fromhex(value)
     data = _bytes_of(value)
     if len(data) != DIGEST_BYTES:
-        raise _problem(f"is {len(data)} bytes long: a digest has {DIGEST_BYTES}")
+        raise _make_problem(f"is {len(data)} bytes long: a digest has {DIGEST_BYTES}")
     return data
 
 
@@ -296,45 +296,45 @@ def _bytes_of(value: Any) -> bytes:
         try:
             return b64decode(value, validate=True)
         except ValueError:
-            raise _problem("must be bytes, or base64 text") from None
+            raise _make_problem("must be bytes, or base64 text") from None
     if isinstance(value, SupportsBytes) and not isinstance(value, uuid.UUID):
         return bytes(value)
-    raise _problem(f"must be bytes, or base64 text, not {type(value).__name__}")
+    raise _make_problem(f"must be bytes, or base64 text, not {type(value).__name__}")
 
 
 def _normalize_name(name: str) -> str:
     return name.replace("_", "").replace(" ", "").lower()
 
 
-def _leads_with_zero(digits: str) -> bool:
+def _has_leading_zero(digits: str) -> bool:
     return len(digits) > 1 and digits[0] == "0" and digits[1] not in "xX"
 
 
-def _base64(value: bytes) -> str:
+def _encode_base64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-def _hex_digits(value: tuple[bytes, ...]) -> list[str]:
+def _format_hex_digits(value: tuple[bytes, ...]) -> list[str]:
     return [each.hex() for each in value]
 
 
-def _spec_name(value: object) -> object:
+def _name_member(value: object) -> object:
     return spec_name(value) if isinstance(value, Enum) else value
 
 
-def _guid_texts(value: tuple[uuid.UUID, ...]) -> list[str]:
+def _format_guids(value: tuple[uuid.UUID, ...]) -> list[str]:
     return [str(each) for each in value]
 
 
-_as_base64: Final = PlainSerializer(_base64, when_used="json")
-_as_name: Final = PlainSerializer(_spec_name, when_used="json")
+_as_base64: Final = PlainSerializer(_encode_base64, when_used="json")
+_as_name: Final = PlainSerializer(_name_member, when_used="json")
 
 
-def _attribute(info: ValidationInfo) -> str:
+def _name_attribute(info: ValidationInfo) -> str:
     return attribute_name(info.field_name or "value")
 
 
-def _checked_by(
+def _make_validator(
     check: Callable[[Any], object], stored: Callable[[Any], object] | None = None
 ) -> PlainValidator:
     """Make the validator of a field; its errors begin with the attribute's name.
@@ -346,20 +346,20 @@ def _checked_by(
 
     def validate(value: Any, info: ValidationInfo) -> object:
         if value is None:
-            raise make_refusal(f"{_attribute(info)} may not be None: leave it out, or unset() it")
-        as_stored = isinstance(info.context, Memory) and _attribute(info) not in info.context.assigned
+            raise make_refusal(f"{_name_attribute(info)} may not be None: leave it out, or unset() it")
+        as_stored = isinstance(info.context, Memory) and _name_attribute(info) not in info.context.assigned
         try:
             return (stored or check)(value) if as_stored else check(value)
         except ValueError as error:
-            raise make_refusal(f"{_attribute(info)} {error}") from None
+            raise make_refusal(f"{_name_attribute(info)} {error}") from None
 
     return PlainValidator(validate)
 
 
-def _any_text(value: Any) -> str:
+def _accept_any_text(value: Any) -> str:
     """Validate a text from a directory: any text."""
     if not isinstance(value, str):
-        raise _problem(f"must be text, not {type(value).__name__}")
+        raise _make_problem(f"must be text, not {type(value).__name__}")
     return value
 
 
@@ -465,39 +465,41 @@ if TYPE_CHECKING:
         DirectoryServerType | int | str,
     ]
 else:
-    Text = Annotated[str, _checked_by(text(), _any_text)]
-    Label = Annotated[str, _checked_by(text(LABEL_UNITS_MAX), _any_text)]
-    Name = Annotated[str, _checked_by(text(COMMON_NAME_UNITS_MAX, units_min=1), _any_text)]
-    Description = Annotated[str, _checked_by(text(DESCRIPTION_UNITS_MAX), _any_text)]
-    MulticastAddress = Annotated[str, _checked_by(multicast_address, _any_text)]
-    Boolean = Annotated[bool, _checked_by(boolean)]
-    Unsigned = Annotated[int, _checked_by(integer(0, UNSIGNED_MAX))]
-    BasePriority = Annotated[int, _checked_by(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)]
-    Cost = Annotated[int, _checked_by(integer(COST_MIN, COST_MAX), _any_integer)]
-    Path = Annotated[str, _checked_by(path_name, _any_text)]
-    QualifiedPath = Annotated[str, _checked_by(qualified_path_name, _any_text)]
-    DnText = Annotated[str, _checked_by(distinguished_name, _any_text)]
-    SidText = Annotated[str, _checked_by(security_identifier, _any_text)]
-    Seconds = Annotated[int, _checked_by(seconds)]
-    Guid = Annotated[uuid.UUID, _checked_by(guid), PlainSerializer(str, when_used="json")]
+    Text = Annotated[str, _make_validator(text(), _accept_any_text)]
+    Label = Annotated[str, _make_validator(text(LABEL_UNITS_MAX), _accept_any_text)]
+    Name = Annotated[str, _make_validator(text(COMMON_NAME_UNITS_MAX, units_min=1), _accept_any_text)]
+    Description = Annotated[str, _make_validator(text(DESCRIPTION_UNITS_MAX), _accept_any_text)]
+    MulticastAddress = Annotated[str, _make_validator(multicast_address, _accept_any_text)]
+    Boolean = Annotated[bool, _make_validator(boolean)]
+    Unsigned = Annotated[int, _make_validator(integer(0, UNSIGNED_MAX))]
+    BasePriority = Annotated[
+        int, _make_validator(integer(BASE_PRIORITY_MIN, BASE_PRIORITY_MAX), _any_integer)
+    ]
+    Cost = Annotated[int, _make_validator(integer(COST_MIN, COST_MAX), _any_integer)]
+    Path = Annotated[str, _make_validator(path_name, _accept_any_text)]
+    QualifiedPath = Annotated[str, _make_validator(qualified_path_name, _accept_any_text)]
+    DnText = Annotated[str, _make_validator(distinguished_name, _accept_any_text)]
+    SidText = Annotated[str, _make_validator(security_identifier, _accept_any_text)]
+    Seconds = Annotated[int, _make_validator(seconds)]
+    Guid = Annotated[uuid.UUID, _make_validator(guid), PlainSerializer(str, when_used="json")]
     Guids = Annotated[
         tuple[uuid.UUID, ...],
-        _checked_by(make_tuple_validator(guid)),
-        PlainSerializer(_guid_texts, when_used="json"),
+        _make_validator(make_tuple_validator(guid)),
+        PlainSerializer(_format_guids, when_used="json"),
     ]
-    Blob = Annotated[bytes, _checked_by(blob()), _as_base64]
-    CertificateBlob = Annotated[bytes, _checked_by(blob(CERTIFICATES_BYTES_MAX), blob()), _as_base64]
+    Blob = Annotated[bytes, _make_validator(blob()), _as_base64]
+    CertificateBlob = Annotated[bytes, _make_validator(blob(CERTIFICATES_BYTES_MAX), blob()), _as_base64]
     Digests = Annotated[
         tuple[bytes, ...],
-        _checked_by(make_tuple_validator(digest)),
-        PlainSerializer(_hex_digits, when_used="json"),
+        _make_validator(make_tuple_validator(digest)),
+        PlainSerializer(_format_hex_digits, when_used="json"),
     ]
-    PrivacyLevelValue = Annotated[PrivacyLevel, _checked_by(member_of(PrivacyLevel)), _as_name]
+    PrivacyLevelValue = Annotated[PrivacyLevel, _make_validator(member_of(PrivacyLevel)), _as_name]
     OperatingSystemTypeValue = Annotated[
-        OperatingSystemType, _checked_by(member_of(OperatingSystemType)), _as_name
+        OperatingSystemType, _make_validator(member_of(OperatingSystemType)), _as_name
     ]
     DirectoryServerTypeValue = Annotated[
-        DirectoryServerType, _checked_by(member_of(DirectoryServerType)), _as_name
+        DirectoryServerType, _make_validator(member_of(DirectoryServerType)), _as_name
     ]
     OptionalText = Text | None
     OptionalName = Name | None

@@ -15,7 +15,7 @@ SOURCE_NAME: Final = "<quick __init__>"
 """File name of the generated code."""
 
 
-def quick_init(cls: type[T]) -> type[T]:
+def give_quick_init(cls: type[T]) -> type[T]:
     """Class decorator: give a frozen dataclass with slots a faster `__init__`.
 
     The objects stay frozen; arguments, defaults and errors stay the same.
@@ -35,9 +35,9 @@ def make_init(cls: type, *, is_frozen: bool = True) -> Any:
     and is not frozen.
     """
     names: dict[str, Any] = {"missing": MISSING}
-    lines = [f"def __init__({', '.join(_parameters(cls, names))}):"]
+    lines = [f"def __init__({', '.join(_list_parameters(cls, names))}):"]
     if is_frozen:
-        names |= {"unfrozen": _unfrozen(cls), "frozen": cls, "set_attribute": object.__setattr__}
+        names |= {"unfrozen": _make_unfrozen(cls), "frozen": cls, "set_attribute": object.__setattr__}
         lines.append(" set_attribute(self, '__class__', unfrozen)")
     for attribute in fields(cls):
         name = value = attribute.name
@@ -57,13 +57,13 @@ def make_init(cls: type, *, is_frozen: bool = True) -> Any:
     return _compile(lines, names, "__init__")
 
 
-def copier(cls: type[T], *changed: str) -> Callable[..., T]:
+def make_copier(cls: type[T], *changed: str) -> Callable[..., T]:
     """Return a function that copies objects of a frozen dataclass with slots.
 
     The function takes an object, and new values for the `changed` attributes in their order. Unlike
     `dataclasses.replace` it does not call `__post_init__`.
     """
-    names: dict[str, Any] = {"unfrozen": _unfrozen(cls), "frozen": cls, "new": object.__new__}
+    names: dict[str, Any] = {"unfrozen": _make_unfrozen(cls), "frozen": cls, "new": object.__new__}
     lines = [f"def copy_with(original, {', '.join(changed)}):", " copied = new(unfrozen)"]
     for attribute in fields(cls):  # type: ignore[arg-type]  # a dataclass
         source = attribute.name if attribute.name in changed else f"original.{attribute.name}"
@@ -73,7 +73,7 @@ def copier(cls: type[T], *changed: str) -> Callable[..., T]:
     return function
 
 
-def replacer(cls: type[T]) -> Callable[..., T]:
+def make_replacer(cls: type[T]) -> Callable[..., T]:
     """Return a faster `dataclasses.replace` for the objects of one class.
 
     The function takes an object, and the attributes that change by their names.
@@ -86,7 +86,7 @@ def replacer(cls: type[T]) -> Callable[..., T]:
     return function
 
 
-def _unfrozen(cls: type) -> type:
+def _make_unfrozen(cls: type) -> type:
     """Return a class that differs from a frozen one in taking assignments."""
     own = ("__slots__", "__orig_bases__")  # the latter of a generic class
     members = {name: vars(cls)[name] for name in own if name in vars(cls)}
@@ -94,15 +94,15 @@ def _unfrozen(cls: type) -> type:
     return type(f"Unfrozen{cls.__name__}", cls.__bases__, members)
 
 
-def _parameters(cls: type, names: dict[str, Any]) -> list[str]:
+def _list_parameters(cls: type, names: dict[str, Any]) -> list[str]:
     """Return the parameters of `__init__`, and put their defaults into its namespace."""
     parameters: list[Field[Any]] = [attribute for attribute in fields(cls) if attribute.init]
-    positional = [_parameter(attribute, names) for attribute in parameters if not attribute.kw_only]
-    keyword = [_parameter(attribute, names) for attribute in parameters if attribute.kw_only]
+    positional = [_format_parameter(attribute, names) for attribute in parameters if not attribute.kw_only]
+    keyword = [_format_parameter(attribute, names) for attribute in parameters if attribute.kw_only]
     return ["self", *positional, *(["*", *keyword] if keyword else [])]
 
 
-def _parameter(attribute: Field[Any], names: dict[str, Any]) -> str:
+def _format_parameter(attribute: Field[Any], names: dict[str, Any]) -> str:
     if attribute.default_factory is not MISSING:
         return f"{attribute.name}=missing"
     if attribute.default is MISSING:

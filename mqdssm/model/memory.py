@@ -31,7 +31,7 @@ class Memory:
     original_identifier: UUID | None
 
     @classmethod
-    def in_json(cls, text: str | bytes) -> "Memory | None":
+    def read_json(cls, text: str | bytes) -> "Memory | None":
         """Return the stored state in a JSON form; None if there is no such state.
 
         Raises:

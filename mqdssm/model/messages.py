@@ -63,7 +63,7 @@ class Scope(IntEnum):
     ENTERPRISE = 1
 
 
-def deletion_properties(object_type: ObjectType, scope: Scope) -> Properties:
+def make_deletion_properties(object_type: ObjectType, scope: Scope) -> Properties:
     """Return the properties of a deletion (decision R20).
 
     See [MC-MQDSRP] 3.2.7.3 and [MS-MQCN] 3.3.5.2.

@@ -185,7 +185,7 @@ class PublicFormatName:
     guid: uuid.UUID
 
     def __str__(self) -> str:
-        return f"PUBLIC={_guid_text(self.guid)}"
+        return f"PUBLIC={_format_guid(self.guid)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class PrivateFormatName:
             raise ValueError(f"private queue number {self.number} does not fit in 32 bits")
 
     def __str__(self) -> str:
-        return f"PRIVATE={_guid_text(self.guid)}\\{self.number:X}{_JOURNAL if self.journal else ''}"
+        return f"PRIVATE={_format_guid(self.guid)}\\{self.number:X}{_JOURNAL if self.journal else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class DistributionListFormatName:
             )
 
     def __str__(self) -> str:
-        return f"DL={_guid_text(self.guid)}{'' if self.domain is None else '@' + self.domain}"
+        return f"DL={_format_guid(self.guid)}{'' if self.domain is None else '@' + self.domain}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class MachineFormatName:
     guid: uuid.UUID
 
     def __str__(self) -> str:
-        return f"MACHINE={_guid_text(self.guid)}"
+        return f"MACHINE={_format_guid(self.guid)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class ConnectorFormatName:
     guid: uuid.UUID
 
     def __str__(self) -> str:
-        return f"CONNECTOR={_guid_text(self.guid)}"
+        return f"CONNECTOR={_format_guid(self.guid)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,11 +325,11 @@ def parse_format_name(text: str) -> FormatName:
         raise ValueError(f"{text!r} is no format name: {error}") from None
 
 
-def _guid_text(guid: uuid.UUID) -> str:
+def _format_guid(guid: uuid.UUID) -> str:
     return str(guid).upper()
 
 
-def _guid(text: str) -> uuid.UUID:
+def _parse_guid(text: str) -> uuid.UUID:
     if not _GUID.fullmatch(text):
         raise ValueError(f"{text!r} is no GUID")
     return uuid.UUID(text)
@@ -360,7 +360,7 @@ def _check_address(protocol: DirectProtocol, address: str) -> None:
         raise ValueError(f"{address!r} is no host[:port]")
 
 
-def _direct(text: str) -> DirectFormatName:
+def _parse_direct(text: str) -> DirectFormatName:
     keyword, colon, rest = text.partition(":")
     protocol = DirectProtocol.__members__.get(keyword.upper())
     if not colon or protocol is None:
@@ -376,10 +376,10 @@ def _direct(text: str) -> DirectFormatName:
         address, backslash, queue = rest.partition("\\")
         if not backslash:
             raise ValueError("a backslash between address and queue is missing")
-    return _direct_queue(protocol, address, queue)
+    return _build_direct_queue(protocol, address, queue)
 
 
-def _direct_queue(protocol: DirectProtocol, address: str, queue: str) -> DirectFormatName:
+def _build_direct_queue(protocol: DirectProtocol, address: str, queue: str) -> DirectFormatName:
     if queue[: len(_SYSTEM)].lower() == _SYSTEM:
         return DirectFormatName(protocol, address, queue[len(_SYSTEM) :].upper(), PathKind.SYSTEM)
     kind = PathKind.PUBLIC
@@ -399,20 +399,20 @@ def _parse_private(text: str) -> PrivateFormatName:
         number = number[: -len(_JOURNAL)]
     if not backslash or not _HEX_NUMBER.fullmatch(number):
         raise ValueError("a backslash and one to eight hexadecimal digits are expected after the GUID")
-    return PrivateFormatName(_guid(guid), int(number, 16), journal)
+    return PrivateFormatName(_parse_guid(guid), int(number, 16), journal)
 
 
-def _distribution_list(text: str) -> DistributionListFormatName:
+def _parse_distribution_list(text: str) -> DistributionListFormatName:
     guid, at, domain = text.partition("@")
-    return DistributionListFormatName(_guid(guid), domain if at else None)
+    return DistributionListFormatName(_parse_guid(guid), domain if at else None)
 
 
 _PARSERS: Final[dict[str, Callable[[str], FormatName]]] = {
-    "DIRECT": _direct,
-    "PUBLIC": lambda text: PublicFormatName(_guid(text)),
+    "DIRECT": _parse_direct,
+    "PUBLIC": lambda text: PublicFormatName(_parse_guid(text)),
     "PRIVATE": _parse_private,
-    "DL": _distribution_list,
-    "MACHINE": lambda text: MachineFormatName(_guid(text)),
-    "CONNECTOR": lambda text: ConnectorFormatName(_guid(text)),
+    "DL": _parse_distribution_list,
+    "MACHINE": lambda text: MachineFormatName(_parse_guid(text)),
+    "CONNECTOR": lambda text: ConnectorFormatName(_parse_guid(text)),
     "MULTICAST": MulticastFormatName.parse_address,
 }

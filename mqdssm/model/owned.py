@@ -40,7 +40,7 @@ QUEUE_MANAGER_ATTRIBUTES: Final = ("QueueManagerQuota", "JournalQuota", "Securit
 
 
 @lru_cache(maxsize=PLACES_REMEMBERED)
-def _place(pathname: str) -> tuple[str, str | None]:
+def _find_place(pathname: str) -> tuple[str, str | None]:
     """Return the comparison key of a path name.
 
     If the queue is public, the computer is returned, too.
@@ -103,7 +103,7 @@ class OwnedQueue:
         """
         if queue.identifier is None or queue.pathname is None:
             raise ValueError(f"a queue without Identifier or Pathname: {queue!r}")
-        _place(queue.pathname)
+        _find_place(queue.pathname)
         # the model has no Scope: it keeps its default
         return cls(
             **{
@@ -116,7 +116,7 @@ class OwnedQueue:
     @property
     def key(self) -> str:
         """Comparison key: the path name for comparison without case."""
-        return _place(self.pathname)[0]
+        return _find_place(self.pathname)[0]
 
     def is_of(self, computer_name: str) -> bool:
         """Return True if this is a public queue of a computer (decision C17).
@@ -126,7 +126,7 @@ class OwnedQueue:
         Raises:
             ValueError: it is no path name.
         """
-        return _place(self.pathname)[1] == computer_name.casefold()
+        return _find_place(self.pathname)[1] == computer_name.casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ class UnsupportedPacketError(ValueError):
         self.message_class = message_class
 
 
-def direct_text(name: DirectFormatName) -> str:
+def format_direct(name: DirectFormatName) -> str:
     r"""Return a direct format name as packets have it: ``OS:web01\private$\orders``.
 
     The prefix of a private queue is in small letters, as in [MC-MQDSRP] 1.9 (decision R57).
@@ -252,7 +252,7 @@ def _queue_of(name: FormatName | None, *, destination: Guid, source: Guid | None
         case None:
             return NO_QUEUE
         case DirectFormatName():
-            return PacketQueue(QueueForm.DIRECT, direct_text(name))
+            return PacketQueue(QueueForm.DIRECT, format_direct(name))
         case PublicFormatName(guid=guid):
             return PacketQueue(QueueForm.PUBLIC, Guid.of(guid))
         case PrivateFormatName(guid=guid, number=number, journal=False):

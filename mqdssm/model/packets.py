@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from mqdssm.model.frozen_records import quick_init
+from mqdssm.model.frozen_records import give_quick_init
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.transport import (
     DEFAULT_PRIORITY,
@@ -107,7 +107,7 @@ class ConnectionParameters:
     reserved: int = 0
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHeader:
     """Acknowledgement of messages within a session ([MS-MQMQ] 2.2.20.4).
@@ -293,7 +293,7 @@ class MultiQueueFormatHeader:
     signature: bytes = b""
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPacket:
     """Message of an application or a queue manager ([MS-MQMQ] 2.2.20).

@@ -31,7 +31,7 @@ _NEW_NAME: Final = re.compile(r"[!#-*\--:<-\[\]-\x7f]*\Z")
 _NEVER_STORED: Final = {"\0": "NUL", "\\": "a backslash", ";": "a semicolon"}
 
 
-def _crc_table(polynomial: int) -> tuple[int, ...]:
+def _build_crc_table(polynomial: int) -> tuple[int, ...]:
     """Return the 256 entries of the table in [MS-MQDSSM] 2.2.5.
 
     The entries are generated so that no digit can be mistyped (M1).
@@ -45,7 +45,7 @@ def _crc_table(polynomial: int) -> tuple[int, ...]:
     return tuple(table)
 
 
-HASH_TABLE: Final = _crc_table(_POLYNOMIAL)
+HASH_TABLE: Final = _build_crc_table(_POLYNOMIAL)
 
 
 def units_of(text: str) -> int:
@@ -110,10 +110,10 @@ def rdn_of(name: str) -> QueueRdn:
     Raises:
         ValueError: an empty name.
     """
-    return rdn_candidates(name)[0]
+    return list_rdn_candidates(name)[0]
 
 
-def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
+def list_rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
     """Return the forms in which a queue may be stored.
 
     The first is that of :func:`rdn_of`, then comes the raw one.
@@ -125,8 +125,8 @@ def rdn_candidates(name: str) -> tuple[QueueRdn, ...]:
         raise ValueError("a queue name may not be empty")
     if len(name) <= WHOLE_NAME_UNITS_MAX // 2:  # neither backslashes nor surrogates make this too long
         return (QueueRdn(name, None),)
-    raw = _raw_form(name)
-    windows = _windows_form(name)
+    raw = _build_raw_form(name)
+    windows = _build_windows_form(name)
     return (raw,) if windows is None or windows == raw else (windows, raw)
 
 
@@ -187,7 +187,7 @@ def check_stored_name(name: str) -> None:
         )
 
 
-def _head_length(widths: Iterable[int]) -> int | None:
+def _measure_head(widths: Iterable[int]) -> int | None:
     """Return the number of characters that fill HEAD_UNITS units.
 
     Returns None if a character crosses the cut.
@@ -200,7 +200,7 @@ def _head_length(widths: Iterable[int]) -> int | None:
     return None
 
 
-def _windows_form(name: str) -> QueueRdn | None:
+def _build_windows_form(name: str) -> QueueRdn | None:
     """Return the form that Windows stores, with its backslashes.
 
     Returns None where that form is not legal (M7).
@@ -208,25 +208,25 @@ def _windows_form(name: str) -> QueueRdn | None:
     widths = [(c in _BACKSLASHED) + 1 + (c > "\uffff") for c in name]
     if sum(widths) <= WHOLE_NAME_UNITS_MAX:
         return QueueRdn(name, None)
-    head = _head_length(widths)
+    head = _measure_head(widths)
     if head is None or sum(widths) - HEAD_UNITS > EXTENSION_UNITS_MAX:
         return None
-    extension = _backslashed(name[head:])
-    return QueueRdn(f"{name[:head]}-{hash_string(_backslashed(name))}", extension)
+    extension = _add_backslashes(name[head:])
+    return QueueRdn(f"{name[:head]}-{hash_string(_add_backslashes(name))}", extension)
 
 
-def _raw_form(name: str) -> QueueRdn:
+def _build_raw_form(name: str) -> QueueRdn:
     """Split the bare name; the cut moves one unit ahead of a surrogate pair (M7)."""
     if units_of(name) <= WHOLE_NAME_UNITS_MAX:
         return QueueRdn(name, None)
     widths = [1 + (c > "\uffff") for c in name]
-    head = _head_length(widths)
+    head = _measure_head(widths)
     if head is None:
         head = next(n for n in range(HEAD_UNITS) if sum(widths[: n + 1]) > HEAD_UNITS)
     return QueueRdn(f"{name[:head]}-{hash_string(name)}", name[head:])
 
 
-def _backslashed(name: str) -> str:
+def _add_backslashes(name: str) -> str:
     """Put a backslash before each special character of a name.
 
     See [MS-MQDSSM] 3.1.6.1.2.5 step 3.

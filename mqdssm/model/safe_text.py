@@ -14,7 +14,7 @@ _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7e]")
 _CONTROLS: Final = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return a text in one line, with escapes for invisible characters.
 
     Controls, C1 and bidi characters are invisible.
@@ -24,15 +24,15 @@ def visible(text: str) -> str:
     return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
-def visible_lines(text: str) -> str:
+def make_lines_visible(text: str) -> str:
     """Return a text of lines, with escapes for invisible characters.
 
     Line feeds end lines and are not escaped.
     """
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(make_visible, text.split("\n")))
 
 
-def printable_json(text: str) -> str:
+def escape_json(text: str) -> str:
     r"""Return a JSON text with ``\u`` escapes for invisible characters.
 
     The JSON value does not change.
@@ -42,10 +42,10 @@ def printable_json(text: str) -> str:
     """
     if text.isascii() and "\x7f" not in text:
         return text
-    return _BEYOND_ASCII.sub(_json_escape, text)
+    return _BEYOND_ASCII.sub(_escape_json_match, text)
 
 
-def csv_cell(text: str) -> str:
+def format_csv_cell(text: str) -> str:
     """Return a text as a cell of CSV, always in quotation marks (RFC 4180)."""
     return '"' + text.replace('"', '""') + '"'
 
@@ -59,7 +59,7 @@ def _escape(character: str) -> str:
     return f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
 
 
-def _json_escape(match: re.Match[str]) -> str:
+def _escape_json_match(match: re.Match[str]) -> str:
     character = match[0]
     if character.isprintable():
         return character

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 
-def suggestion(
+def suggest_name(
     name: str, names: Collection[str], *, otherwise: str | None = None, cutoff: float = 0.6
 ) -> str:
     """Return the end of a message about an unknown name.

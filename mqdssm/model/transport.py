@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
 
-from mqdssm.model.frozen_records import copier, quick_init
+from mqdssm.model.frozen_records import give_quick_init, make_copier
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.names import DirectFormatName, DirectProtocol, FormatName, PathKind, PrivateFormatName
 
@@ -131,7 +131,7 @@ class HashAlgorithm(IntEnum):
     SHA512 = 0x800E
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True)
 class MessageId:
     """Identifier of a message, OBJECTID ([MS-MQMQ] 2.2.8).
@@ -149,7 +149,7 @@ class MessageId:
 NO_MESSAGE: Final = MessageId()
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A message ([MS-MQDMPR] 3.1.1.12).
@@ -216,12 +216,12 @@ class Message:
         numbers = self.message_class << 16 | self.body_type | self.application_tag | seconds
         if not 0 <= numbers <= INFINITE:  # checked together, for speed: each message is made on its way
             self._refuse_numbers()
-        if self.label and (_units(self.label) > LABEL_CHARS_MAX or "\0" in self.label):
+        if self.label and (_count_units(self.label) > LABEL_CHARS_MAX or "\0" in self.label):
             raise ValueError(f"label {self.label[:50]!r}: up to {LABEL_CHARS_MAX} characters, no NUL")
         if len(self.body) > BODY_BYTES_MAX:
             raise ValueError(f"body has {len(self.body)} bytes, at most {BODY_BYTES_MAX}")
 
-    def variant(
+    def make_variant(
         self, *, identifier: MessageId, sent_at: int, destination: FormatName | None, body: bytes
     ) -> "Message":
         """Return a message that differs in its identifier, time, destination and body.
@@ -251,12 +251,12 @@ class Message:
     @property
     def reach_deadline(self) -> float | None:
         """Latest time of arrival in the queue, in seconds since 1970; None: no limit."""
-        return _deadline(self.sent_at, self.time_to_reach_queue_s)
+        return _compute_deadline(self.sent_at, self.time_to_reach_queue_s)
 
     @property
     def receive_deadline(self) -> float | None:
         """Latest time of the receipt, in seconds since 1970; None: no limit."""
-        return _deadline(self.sent_at, self.time_to_be_received_s)
+        return _compute_deadline(self.sent_at, self.time_to_be_received_s)
 
     @property
     def transit_deadline(self) -> float | None:
@@ -264,10 +264,10 @@ class Message:
 
         The earlier one of the two deadlines counts.
         """
-        return _deadline(self.sent_at, min(self.time_to_reach_queue_s, self.time_to_be_received_s))
+        return _compute_deadline(self.sent_at, min(self.time_to_reach_queue_s, self.time_to_be_received_s))
 
 
-_copy_with: Final = copier(Message, "identifier", "sent_at", "destination", "body")
+_copy_with: Final = make_copier(Message, "identifier", "sent_at", "destination", "body")
 _NUMBERS: Final = (
     ("message_class", 16),
     ("body_type", 32),
@@ -282,7 +282,7 @@ _ASKED_FOR: Final = {
 }
 
 
-def _deadline(sent_at: int, seconds: int) -> float | None:
+def _compute_deadline(sent_at: int, seconds: int) -> float | None:
     """Return the end of a period ([MS-MQQB] 3.1.7.1), one second late.
 
     The reason is that `sent_at` is rounded down.
@@ -290,11 +290,11 @@ def _deadline(sent_at: int, seconds: int) -> float | None:
     return None if seconds == INFINITE else float(sent_at + seconds + 1)
 
 
-def _units(text: str) -> int:
+def _count_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def acknowledgement(message: Message, message_class: MessageClass) -> Message | None:
+def make_acknowledgement(message: Message, message_class: MessageClass) -> Message | None:
     """Make the acknowledgement that a message requests ([MS-MQQB] 3.1.7.15).
 
     Returns None if none is requested.

@@ -19,7 +19,7 @@ from mqdssm.tables.ldif import (
     BINARY_TRANSFER,
     OWN_CLASSES,
     REFERENCES,
-    checked_description,
+    check_description,
     fold,
 )
 
@@ -81,7 +81,7 @@ def make_replacement(dn: str, attributes: Attributes) -> bytes:
     """Return an LDIF record that replaces attributes of an entry."""
     lines = [*fold("dn", dn), "changetype: modify"]
     for name, values in attributes:
-        lines.append(f"replace: {checked_description(name)}")
+        lines.append(f"replace: {check_description(name)}")
         for value in values:
             lines += fold(name, value)
         lines.append("-")
@@ -131,7 +131,7 @@ def select_for_openldap(dn: str, attributes: Attributes) -> Attributes | None:
         ((name, value), *_) = DN.parse(dn).rdn
         empty = _EMPTY.get(name.lower())
         return None if empty is None else [("objectClass", [b"top", empty]), (name, [value.encode()])]
-    allowed = {name.lower() for name in schema.allowed_attributes(kind)}
+    allowed = {name.lower() for name in schema.list_allowed_attributes(kind)}
     pairs = [(name, values) for name, values in attributes if name.lower() in allowed]
     return [("objectClass", [b"top", kind.encode()]), *pairs]
 
@@ -174,7 +174,9 @@ def class_of(attributes: Attributes) -> str:
     class_names = [value.decode(errors="replace") for value in names]
     known_classes = [name for name in class_names if name.lower() in schema.CLASSES]
     if known_classes:
-        return schema.object_class(max(known_classes, key=lambda name: len(schema.superiors(name)))).name
+        return schema.find_object_class(
+            max(known_classes, key=lambda name: len(schema.list_superiors(name)))
+        ).name
     return class_names[-1] if class_names else ""
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from mqdssm.model.safe_text import csv_cell
+from mqdssm.model.safe_text import format_csv_cell
 
 NULL_CELL: Final = r"\N"
 _BLOCK_BYTES_MAX: Final = 256 * 1024 * 1024  # base64 and quotation marks may double an LDAP message, twice
@@ -32,7 +32,7 @@ Convert = Callable[[Any], Any]
 
 def format_csv_head(schema: pa.Schema) -> bytes:
     """Return the line of column names of a CSV file."""
-    return (",".join(csv_cell(name) for name in schema.names) + "\n").encode()
+    return (",".join(format_csv_cell(name) for name in schema.names) + "\n").encode()
 
 
 def format_csv_records(batch: pa.RecordBatch) -> Iterator[bytes]:
@@ -117,8 +117,8 @@ def _format_cells(column: pa.Array, kind: pa.DataType) -> list[str]:
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return [NULL_CELL if value is None else _format_json(value) for value in values]
     if _is_nested(kind):
-        return [NULL_CELL if value is None else csv_cell(_format_json(value)) for value in values]
-    return [NULL_CELL if value is None else csv_cell(value) for value in values]
+        return [NULL_CELL if value is None else format_csv_cell(_format_json(value)) for value in values]
+    return [NULL_CELL if value is None else format_csv_cell(value) for value in values]
 
 
 def _from_cell(cell: str | None, kind: pa.DataType) -> Any:

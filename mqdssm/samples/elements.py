@@ -12,7 +12,7 @@ from mqdssm.samples import sample_names, security
 from mqdssm.samples.certificates import make_certificate, make_encryption_keys, sign_certificates
 from mqdssm.samples.plan import EnterprisePlan, MachineRole
 from mqdssm.samples.seeded_random import SeededRandom
-from mqdssm.tables.ldif import base_tree_entries
+from mqdssm.tables.ldif import list_base_tree_entries
 from mqdssm.wire.masks import EnterpriseAccess, SiteAccess
 
 FIRST_TIME: Final = 852_076_800  # 1997-01-01, the year of MSMQ 1.0
@@ -59,7 +59,7 @@ def make_enterprise(plan: EnterprisePlan, identifier: UUID | None = None) -> Ent
 
 
 def _read_enterprise_guid(plan: EnterprisePlan) -> UUID:
-    raw = dict(base_tree_entries(plan.root)[-1])["objectGUID"]
+    raw = dict(list_base_tree_entries(plan.root)[-1])["objectGUID"]
     return UUID(bytes_le=raw if isinstance(raw, bytes) else raw.encode())
 
 

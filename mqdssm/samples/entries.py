@@ -17,7 +17,7 @@ from mqdssm.samples.elements import MachineRoles
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
 from mqdssm.tables import places
-from mqdssm.tables.ldif import base_tree_entries
+from mqdssm.tables.ldif import list_base_tree_entries
 
 
 class SampleEntries:
@@ -130,7 +130,7 @@ def build_base_tree(
         plan: the enterprise.
         enterprises: the entry of its enterprise object; two entries if that is the defect.
     """
-    top, *containers, _ = base_tree_entries(plan.root)
+    top, *containers, _ = list_base_tree_entries(plan.root)
     yield [*top, ("objectSid", bytes(plan.domain_sid))]
     yield from containers
     for entry in enterprises:

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, TextIO
 
 from mqdssm.errors import ConfigError, convert_folder_errors, require_packages
 from mqdssm.model.propids import Variant
-from mqdssm.model.safe_text import csv_cell
+from mqdssm.model.safe_text import format_csv_cell
 from mqdssm.samples import elements
 from mqdssm.samples.entries import BASE_TREE, OBJECTS, SampleEntries, build_base_tree, make_objects
 from mqdssm.samples.fault_table import FAULTS
@@ -20,7 +20,7 @@ from mqdssm.samples.forms import FAULTS_NAME, LoadingMode, SampleForm, TableForm
 from mqdssm.samples.mqis import MqisRow, SampleRows, columns_of
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.planting import make_planted_entries, make_planted_rows
-from mqdssm.tables.ldif import entry_ldif
+from mqdssm.tables.ldif import format_entry
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
 PIECE_ROWS: Final = 5_000
@@ -122,7 +122,7 @@ def _format_csv_cell(value: Any) -> str:
     cell = _encode_octets(value)
     if not isinstance(cell, str):
         cell = json.dumps(cell)
-    return csv_cell(cell)
+    return format_csv_cell(cell)
 
 
 def _format_json_line(names: Sequence[str], row: MqisRow) -> str:
@@ -260,7 +260,7 @@ def _write_ldif(
     sink.written.files += [BASE_TREE, OBJECTS]
     with (folder / OBJECTS).open("w", encoding="ascii", newline="\n") as file:
         for entry in make_objects(plan, entries):
-            file.write(entry_ldif(entry.pairs()) + "\n")
+            file.write(format_entry(entry.pairs()) + "\n")
             if entry.type:
                 sink.count(entry.type)
         for object_entries, truths in make_planted_entries(planted, entries):
@@ -269,12 +269,12 @@ def _write_ldif(
                 if entry.type == "enterprise":
                     enterprises.append(entry)
                     continue
-                file.write(entry_ldif(entry.pairs()) + "\n")
+                file.write(format_entry(entry.pairs()) + "\n")
                 if entry.type:
                     sink.count(entry.type)
     enterprises = enterprises or [entries.make_enterprise(elements.make_enterprise(plan))]
     with (folder / BASE_TREE).open("w", encoding="ascii", newline="\n") as file:
         for pairs in build_base_tree(plan, enterprises):
-            file.write(entry_ldif(pairs) + "\n")
+            file.write(format_entry(pairs) + "\n")
     for _ in enterprises:
         sink.count("enterprise")

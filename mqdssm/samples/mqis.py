@@ -135,7 +135,7 @@ def make_sequence(kind: int, number: int) -> bytes:
 
 def convert_service(manager: QueueManager) -> int:
     """Return PROPID_QM_SERVICE of a queue manager ([MS-MQMQ] 2.3.2.9)."""
-    return compute.service_type(
+    return compute.compute_service_type(
         routing_server=manager.routing_server,
         remote_access_server=manager.remote_access_server,
         directory_server=manager.directory_server,

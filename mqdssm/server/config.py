@@ -37,7 +37,7 @@ from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.notification import NotificationVersion
 from mqdssm.model.replication import Service
 from mqdssm.model.socket_addresses import SocketAddress, parse_socket_address
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.wire.keys import PublicKeys
 
 SERVICES: Final = {Role.PEC: Service.PEC, Role.PSC: Service.PSC, Role.BSC: Service.BSC}
@@ -465,7 +465,7 @@ def _words_of_unknown(where: str, name: str, names: Collection[str]) -> str:
         return f"{where} holds a password: put it into a file, and name that with password_file"
     if name == "restored":
         return f"{where} has 'restored', which is for one start: give serve the option --restored"
-    return f"{where} has {name!r}, which is no setting{suggestion(name.lower(), sorted(names))}"
+    return f"{where} has {name!r}, which is no setting{suggest_name(name.lower(), sorted(names))}"
 
 
 def encode_keys(keys: PublicKeys) -> str:

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from mqdssm.errors import require_packages
-from mqdssm.model.safe_text import printable_json
+from mqdssm.model.safe_text import escape_json
 from mqdssm.server.http_server import HttpReply
 from mqdssm.server.snapshot import ServerSnapshot
 from mqdssm.server.snapshot_reader import SnapshotReader
@@ -91,6 +91,6 @@ def _build_health_reply(snapshot: ServerSnapshot) -> HttpReply:
         "role": snapshot.role.value,
         "problems": [problem.model_dump() for problem in snapshot.problems],
     }
-    text = printable_json(json.dumps(document, ensure_ascii=False))
+    text = escape_json(json.dumps(document, ensure_ascii=False))
     status = HTTPStatus.OK if snapshot.is_healthy else HTTPStatus.SERVICE_UNAVAILABLE
     return HttpReply(body=f"{text}\n".encode(), content_type=JSON, status=status)

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from mqdssm.drivers.measurements import DURATION_LIMITS_S
 from mqdssm.model.replication import PurgeState
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 from mqdssm.server.snapshot import (
     NeighborSnapshot,
     OwnObjectsSnapshot,
@@ -78,7 +78,7 @@ def _merge_samples(labels: Sequence[str], samples: Samples) -> Mapping[tuple[str
     """
     numbers: dict[tuple[str, ...], float] = {}
     for values, number in samples:
-        key = tuple(visible(values[name]) for name in labels)
+        key = tuple(make_visible(values[name]) for name in labels)
         numbers[key] = numbers.get(key, 0) + number
     return numbers
 

@@ -350,6 +350,6 @@ def _convert_value(row: PropertyRow, adapter_row: Row, value: Any) -> tuple[Prop
     raws = adapter_row.encode(value)
     # LDAP stores nothing empty; the variant has an empty value
     converted: PropertyValue = row.carrier.load(raws) if raws and row.carrier else value
-    stored, _ = row.stored_form(converted)
+    stored, _ = row.encode_stored(converted)
     read = adapter_row.decode(stored) if stored else adapter_row.default
     return converted, read == value

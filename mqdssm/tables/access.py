@@ -201,7 +201,7 @@ def to_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDe
     Raises:
         ValueError: a translated list is too long.
     """
-    return _rebuild(descriptor, lambda aces: _aces_to_directory(aces, kind))
+    return _rebuild(descriptor, lambda aces: _map_to_directory(aces, kind))
 
 
 def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> SecurityDescriptor:
@@ -211,7 +211,7 @@ def from_directory(descriptor: SecurityDescriptor, kind: AccessKind) -> Security
     Inherited entries are not the object's own, and are never written back. Masks that a program stored
     without translation are read with MSMQ's meaning.
     """
-    return _rebuild(descriptor, lambda aces: _aces_from_directory(aces, kind))
+    return _rebuild(descriptor, lambda aces: _map_from_directory(aces, kind))
 
 
 def is_raw(ace: Ace, kind: AccessKind) -> bool:
@@ -221,7 +221,7 @@ def is_raw(ace: Ace, kind: AccessKind) -> bool:
     """
     if ace.type not in _OBJECT_OF or ace.mask not in kind.raw:
         return False
-    # our own deny entry may look like the shortest of these masks: without listing, see `ace_to_directory`
+    # our own deny entry may look like the shortest of these masks: without listing: `map_ace_to_directory`
     return ace.type in _ALLOWED or bool(ace.mask & ~(STANDARD_RIGHTS | _GET | _SET))
 
 
@@ -244,11 +244,11 @@ def _rebuild(
 # -- to Active Directory
 
 
-def _aces_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
-    return [translated for ace in aces if not ace.inherited for translated in ace_to_directory(ace, kind)]
+def _map_to_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+    return [translated for ace in aces if not ace.inherited for translated in map_ace_to_directory(ace, kind)]
 
 
-def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
+def map_ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
     """Translate an entry of MSMQ into entries of Active Directory.
 
     There are none if it has no meaning there.
@@ -279,7 +279,7 @@ def ace_to_directory(ace: Ace, kind: AccessKind) -> list[Ace]:
 # -- from Active Directory
 
 
-def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
+def _map_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     """Translate entries of Active Directory, and join related ones.
 
     Related entries come from one entry of MSMQ.
@@ -290,7 +290,7 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     joinable: dict[tuple[int, int, str], int] = {}
     refusing = False
     for ace in aces:
-        original = None if ace.inherited else ace_from_directory(ace, kind)
+        original = None if ace.inherited else map_ace_from_directory(ace, kind)
         if original is None:
             continue
         if refusing is not (original.type in _REFUSALS):
@@ -310,7 +310,7 @@ def _aces_from_directory(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     return translated
 
 
-def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
+def map_ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
     """Translate an entry of Active Directory to MSMQ's masks.
 
     Returns None if it has no meaning in MSMQ.
@@ -319,13 +319,13 @@ def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
     if ace.sid is None or ace.data:
         return ace
     if ace.type in _OBJECT_OF:
-        mask = ace.mask if is_raw(ace, kind) else _plain_from_directory(ace, kind)
+        mask = ace.mask if is_raw(ace, kind) else _map_plain(ace, kind)
         return Ace(ace.type, ace.flags, mask, ace.sid) if mask else None
     plain_form = _PLAIN_OF.get(ace.type)
     if plain_form is None or ace.inherited_object_type is not None:
         return ace
     if ace.object_type is None:  # an object entry without an object type is a plain one
-        mask = _plain_from_directory(ace, kind)
+        mask = _map_plain(ace, kind)
         return Ace(plain_form, ace.flags, mask, ace.sid) if mask else None
     for carrier in kind.carriers:
         if ace.object_type == carrier.object_type and ace.mask & carrier.right:
@@ -334,7 +334,7 @@ def ace_from_directory(ace: Ace, kind: AccessKind) -> Ace | None:
     return ace
 
 
-def _plain_from_directory(ace: Ace, kind: AccessKind) -> int:
+def _map_plain(ace: Ace, kind: AccessKind) -> int:
     mask = ace.mask
     if mask & GENERIC_BITS:
         mask = map_generic(mask, AdRight)
@@ -386,7 +386,7 @@ def is_granted(
     for ace in descriptor.dacl.aces:
         if not missing_rights:
             break
-        if not _applies(ace, sids, object_types):
+        if not _is_applicable(ace, sids, object_types):
             continue
         mask = map_generic(ace.mask, AdRight) if ace.mask & GENERIC_BITS else ace.mask
         if ace.type in _ALLOWED:
@@ -396,7 +396,7 @@ def is_granted(
     return not missing_rights
 
 
-def _applies(ace: Ace, sids: Collection[Sid], object_types: Collection[UUID]) -> bool:
+def _is_applicable(ace: Ace, sids: Collection[Sid], object_types: Collection[UUID]) -> bool:
     return (
         ace.type in _ALLOWED | _DENIED
         and not ace.flags & AceFlags.INHERIT_ONLY

@@ -54,18 +54,18 @@ def check_access(
     """
     everything = int(kind.__members__["GENERIC_ALL"])
     if aces is None:
-        return CheckedAccess(everything, dict.fromkeys(_bits(everything)))
+        return CheckedAccess(everything, dict.fromkeys(_split_bits(everything)))
     entries = [ace for ace in aces if not ace.flags & AceFlags.INHERIT_ONLY]
     is_owner = owner is not None and owner in sids
     decided: dict[int, Ace | None] = {}
     granted = 0
     if is_owner and not any(ace.sid == OWNER_RIGHTS for ace in entries):
         granted = OWNER_MASK
-        decided = dict.fromkeys(_bits(OWNER_MASK))
+        decided = dict.fromkeys(_split_bits(OWNER_MASK))
     for ace in entries:
         if ace.type not in _TYPES or not (ace.sid in sids or (is_owner and ace.sid == OWNER_RIGHTS)):
             continue
-        for bit in _bits(map_generic(ace.mask, kind)):
+        for bit in _split_bits(map_generic(ace.mask, kind)):
             if bit not in decided:
                 decided[bit] = ace
                 granted |= bit if ace.type == AceType.ACCESS_ALLOWED else 0
@@ -75,5 +75,5 @@ def check_access(
 _TYPES: Final = frozenset({AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED})
 
 
-def _bits(mask: int) -> Iterable[int]:
+def _split_bits(mask: int) -> Iterable[int]:
     return (1 << number for number in range(mask.bit_length()) if mask >> number & 1)

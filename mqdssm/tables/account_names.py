@@ -53,7 +53,7 @@ DOMAIN_ACCOUNTS: Final[Mapping[int, str]] = MappingProxyType(
 """Accounts that every domain has, by their relative identifiers ([MS-DTYP] 2.4.2.4)."""
 
 
-def everywhere(sid: str) -> str:
+def find_known_name(sid: str) -> str:
     """Return the name of a well-known SID or domain account; empty for any other SID."""
     name = WELL_KNOWN_NAMES.get(sid)
     if name is not None:

@@ -49,7 +49,7 @@ _SERVER_TYPES: Final = (  # if several bits are set, the highest role counts
 _BIT_OF_TYPE: Final = {server_type: bit for bit, server_type in _SERVER_TYPES}
 
 
-def service_type(
+def compute_service_type(
     *,
     routing_server: bool | None,
     remote_access_server: bool | None,
@@ -76,7 +76,7 @@ def service_type(
     return int(value)
 
 
-def remote_access_server(service: int) -> bool:
+def is_remote_access_server(service: int) -> bool:
     """Return QueueManager.RemoteAccessServer from a mSMQServiceType.
 
     See [MS-MQDSSM] 3.1.6.11.1.
@@ -84,7 +84,7 @@ def remote_access_server(service: int) -> bool:
     return bool(service & ServiceBits.REMOTE_ACCESS_SERVER)
 
 
-def directory_server_type(*, directory_server: bool, service: int) -> DirectoryServerType | None:
+def compute_directory_server_type(*, directory_server: bool, service: int) -> DirectoryServerType | None:
     """Return QueueManager.DirectoryServerType ([MS-MQDSSM] 3.1.6.11.1.5).
 
     Args:
@@ -102,7 +102,7 @@ def directory_server_type(*, directory_server: bool, service: int) -> DirectoryS
     return DirectoryServerType.STANDALONE
 
 
-def computer_name(queue_manager: str) -> str:
+def read_computer_name(queue_manager: str) -> str:
     """Return QueueManager.ComputerName, the second value of the DN.
 
     See [MS-MQDSSM] 3.1.6.11.1.1.
@@ -113,7 +113,7 @@ def computer_name(queue_manager: str) -> str:
     Raises:
         ValueError: no DN, or one too short.
     """
-    return _values(queue_manager, 2)[1]
+    return _read_values(queue_manager, 2)[1]
 
 
 class QueuePlace(NamedTuple):
@@ -128,17 +128,17 @@ class QueuePlace(NamedTuple):
     computer: str
 
 
-def queue_place(queue: str) -> QueuePlace:
+def read_queue_place(queue: str) -> QueuePlace:
     """Return the queue's and the computer's RDN values in the DN of a mSMQQueue.
 
     Raises:
         ValueError: no DN, or one too short.
     """
-    values = _values(queue, 3)
+    values = _read_values(queue, 3)
     return QueuePlace(values[0], values[2])
 
 
-def pathname(computer: str, cn: str, extension: str | None) -> str:
+def build_pathname(computer: str, cn: str, extension: str | None) -> str:
     r"""Return Queue.Pathname, ``computer\queue`` in lower case.
 
     See [MS-MQDSSM] 3.1.6.11.2.1 and decision M7.
@@ -151,7 +151,7 @@ def pathname(computer: str, cn: str, extension: str | None) -> str:
     return f"{lower_each(computer)}\\{name_of(cn, extension)}"
 
 
-def qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None) -> str:
+def build_qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None) -> str:
     """Return Queue.QualifiedPathname ([MS-MQDSSM] 3.1.6.11.2.2, decision M7).
 
     Args:
@@ -162,10 +162,10 @@ def qualified_pathname(dns_host_name: str | None, cn: str, extension: str | None
     Returns:
         An empty text for a computer without dNSHostName ([MS-MQDSSM] 3.1.6.11.2 step 5).
     """
-    return pathname(dns_host_name, cn, extension) if dns_host_name else ""
+    return build_pathname(dns_host_name, cn, extension) if dns_host_name else ""
 
 
-def clustered(service_principal_names: Iterable[str]) -> bool:
+def is_clustered(service_principal_names: Iterable[str]) -> bool:
     """Return QueueManager.Clustered ([MS-MQDSSM] 3.1.6.11.1.6).
 
     Args:
@@ -174,7 +174,7 @@ def clustered(service_principal_names: Iterable[str]) -> bool:
     return any(CLUSTER_SERVICE in name for name in service_principal_names)
 
 
-def directory_path(dn: str) -> str:
+def build_directory_path(dn: str) -> str:
     """Return Queue.DirectoryPath: ``LDAP://`` and the DN.
 
     The path has no third slash (decision M15).
@@ -217,7 +217,7 @@ def link_name(site1: UUID, site2: UUID) -> str:
     return f"{site1.hex}{site2.hex}"
 
 
-def _values(dn: str, count: int) -> tuple[str, ...]:
+def _read_values(dn: str, count: int) -> tuple[str, ...]:
     values = first_values(dn, count)
     if len(values) < count:
         raise ValueError(f"{dn!r} has {len(values)} names, {count} are expected")

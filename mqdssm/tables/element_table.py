@@ -66,7 +66,7 @@ class ElementTable:
             raise ValueError(f"{self.name}.{adm} cannot be kept in the directory ([MS-MQDSSM] 3.1.6.20)")
         raise ValueError(f"{self.name} has no attribute {adm!r}; it has {', '.join(self.by_adm)}")
 
-    def rows_for(self, names: Iterable[str]) -> tuple[Row, ...]:
+    def find_rows(self, names: Iterable[str]) -> tuple[Row, ...]:
         """Return the rows of some attributes, in the order of the names, each once.
 
         Raises:
@@ -78,7 +78,7 @@ class ElementTable:
         """Return the names of the attributes that allow all of the given accesses."""
         return tuple(row.adm for row in self.rows if access in row.access)
 
-    def ldap_pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    def list_ldap_pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Create LDAP Attribute List ([MS-MQDSSM] 3.1.6.10).
 
         Attributes are paired with those of the own entry.
@@ -94,12 +94,12 @@ class ElementTable:
             for ldap in row.ldap
         )
 
-    def ldap_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
+    def list_ldap_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the LDAP attributes from which some attributes are read.
 
         The LDAP attributes are those of the own entry, each once.
         """
-        return tuple(dict.fromkeys(ldap for _, ldap in self.ldap_pairs(names)))
+        return tuple(dict.fromkeys(ldap for _, ldap in self.list_ldap_pairs(names)))
 
     def computer_attributes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the computer's LDAP attributes from which attributes are read.
@@ -135,8 +135,8 @@ def _find_problems(table: ElementTable) -> Iterable[str]:
 
 
 def _find_schema_problems(table: ElementTable, row: Row) -> Iterable[str]:
-    allowed = schema.allowed_attributes(table.ldap_class) | _EVERYWHERE
-    computer = schema.allowed_attributes(_COMPUTER)
+    allowed = schema.list_allowed_attributes(table.ldap_class) | _EVERYWHERE
+    computer = schema.list_allowed_attributes(_COMPUTER)
     for name in (*row.ldap, *row.written):
         if name not in (allowed if row.holder is Holder.OWN else computer):
             yield f"the schema does not allow {name} there"

@@ -101,10 +101,10 @@ def has_expected_values(
         and expected_descriptor.group in {None, stored_descriptor.group}
         and (
             not expected_descriptor.control & DescriptorControl.DACL_PRESENT
-            or _dacl_key(expected_descriptor) == _dacl_key(stored_descriptor)
+            or _make_dacl_key(expected_descriptor) == _make_dacl_key(stored_descriptor)
         )
         and (
-            _sacl_key(expected_descriptor) in {None, _sacl_key(stored_descriptor)}
+            _make_sacl_key(expected_descriptor) in {None, _make_sacl_key(stored_descriptor)}
             or (hides_sacls and not _has_sacl(stored_descriptor))
         )
     )
@@ -164,49 +164,49 @@ DEFAULTS: Final = _make_defaults()
 # -- keys of each syntax
 
 
-def _text_key(raw: bytes) -> Hashable:
+def _make_text_key(raw: bytes) -> Hashable:
     return fold_case(raw.decode())
 
 
-def _dn_key(raw: bytes) -> Hashable:
+def _make_dn_key(raw: bytes) -> Hashable:
     return normalize(raw.decode())
 
 
-def _integer_key(raw: bytes) -> Hashable:
+def _make_integer_key(raw: bytes) -> Hashable:
     if _INTEGER.fullmatch(raw) is None:
         raise ValueError(raw)
     number = int(raw)
     return number & UINT32_MAX if -(2**31) <= number <= UINT32_MAX else number  # one of 32 bits (M11)
 
 
-def _large_key(raw: bytes) -> Hashable:
+def _make_large_key(raw: bytes) -> Hashable:
     if _INTEGER.fullmatch(raw) is None:
         raise ValueError(raw)
     return int(raw)
 
 
 @lru_cache(maxsize=KEYS_REMEMBERED)
-def _descriptor_key(raw: bytes) -> Hashable:
+def _make_descriptor_key(raw: bytes) -> Hashable:
     """Return the comparison key of a descriptor.
 
     The key has owner, group and own entries; layout does not count.
     """
     descriptor = SecurityDescriptor.from_bytes(raw)
-    return descriptor.owner, descriptor.group, _dacl_key(descriptor), _sacl_key(descriptor)
+    return descriptor.owner, descriptor.group, _make_dacl_key(descriptor), _make_sacl_key(descriptor)
 
 
-def _dacl_key(descriptor: SecurityDescriptor) -> Hashable:
+def _make_dacl_key(descriptor: SecurityDescriptor) -> Hashable:
     if not descriptor.control & DescriptorControl.DACL_PRESENT:
         return None
     protected = bool(descriptor.control & DescriptorControl.DACL_PROTECTED)
-    return protected, _acl_key(descriptor.dacl)
+    return protected, _make_acl_key(descriptor.dacl)
 
 
 def _has_sacl(descriptor: SecurityDescriptor) -> bool:
     return bool(descriptor.control & DescriptorControl.SACL_PRESENT)
 
 
-def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
+def _make_sacl_key(descriptor: SecurityDescriptor) -> Hashable:
     if not _has_sacl(descriptor):
         return None
     explicit_aces = (
@@ -215,7 +215,7 @@ def _sacl_key(descriptor: SecurityDescriptor) -> Hashable:
     return frozenset(explicit_aces) or None
 
 
-def _acl_key(acl: Acl | None) -> Hashable:
+def _make_acl_key(acl: Acl | None) -> Hashable:
     """Return the key of a list's own entries.
 
     Order counts only if a deny entry is behind an allow entry.
@@ -230,15 +230,15 @@ def _acl_key(acl: Acl | None) -> Hashable:
 
 
 _KEYS: Final[Mapping[Any, Callable[[bytes], Hashable]]] = {
-    ad.DN: _dn_key,
-    ad.TELETEX: _text_key,
-    ad.PRINTABLE: _text_key,
-    ad.UNICODE: _text_key,
+    ad.DN: _make_dn_key,
+    ad.TELETEX: _make_text_key,
+    ad.PRINTABLE: _make_text_key,
+    ad.UNICODE: _make_text_key,
     ad.BOOLEAN: bytes.upper,
-    ad.INTEGER: _integer_key,
-    ad.ENUMERATION: _integer_key,
-    ad.LARGE_INTEGER: _large_key,
+    ad.INTEGER: _make_integer_key,
+    ad.ENUMERATION: _make_integer_key,
+    ad.LARGE_INTEGER: _make_large_key,
     ad.GENERALIZED_TIME: TIME.load,
-    ad.SECURITY_DESCRIPTOR: _descriptor_key,
+    ad.SECURITY_DESCRIPTOR: _make_descriptor_key,
 }
 """Syntax -> key function of its values; values of other syntaxes are octets."""

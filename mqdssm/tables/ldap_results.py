@@ -94,7 +94,7 @@ RDN_VALUE_BYTES_MAX: Final = 242
 """UTF-8 bytes that slapd admits in the value of an RDN (LMDB's key has 511 bytes)."""
 
 
-def rdn_bytes(dn: str) -> int:
+def count_rdn_bytes(dn: str) -> int:
     """Count the UTF-8 bytes in the value of a DN's first RDN; 0 for no DN."""
     try:
         return len(DN.parse(dn).name.encode())
@@ -104,7 +104,7 @@ def rdn_bytes(dn: str) -> int:
 
 def is_name_too_long(code: int | None, text: str, dn: str | None) -> bool:
     """Return True if the name of an entry is too long, which slapd does not say."""
-    return code == OTHER and not text and dn is not None and rdn_bytes(dn) > RDN_VALUE_BYTES_MAX
+    return code == OTHER and not text and dn is not None and count_rdn_bytes(dn) > RDN_VALUE_BYTES_MAX
 
 
 def is_full(code: int | None, text: str, dn: str | None) -> bool:
@@ -123,7 +123,7 @@ def is_full(code: int | None, text: str, dn: str | None) -> bool:
     if code != OTHER:
         return False
     if not text:
-        return dn is not None and 0 < rdn_bytes(dn) <= RDN_VALUE_BYTES_MAX
+        return dn is not None and 0 < count_rdn_bytes(dn) <= RDN_VALUE_BYTES_MAX
     return text in _FULL_TEXTS or "MDB_MAP_FULL" in text
 
 

@@ -18,7 +18,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from mqdssm.errors import MappingError
 from mqdssm.model.dn import DN
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 from mqdssm.tables import adsyntax, places, schema, schema_attributes, schema_classes, schema_mqis
 from mqdssm.tables.schema_attributes import AttributeType
 from mqdssm.tables.schema_classes import ObjectClass
@@ -40,7 +40,7 @@ _WORD: Final = re.compile(r"'[^']*'|[^\s']+")
 _MADE_BY: Final = "made by `make schema` (python .ci/generate.py); do not edit"
 
 
-def attribute_definition(attribute: AttributeType) -> str:
+def format_attribute_definition(attribute: AttributeType) -> str:
     """Return the definition of an attribute type (RFC 4512 4.1.2).
 
     Length bounds are left out: slapd does not enforce them, and the mapping checks lengths itself (M28).
@@ -62,7 +62,7 @@ def _write_head(definition: AttributeType | ObjectClass) -> str:
     return f"( {definition.oid} NAME '{definition.name}'{description}"
 
 
-def class_definition(cls: ObjectClass) -> str:
+def format_class_definition(cls: ObjectClass) -> str:
     """Return the definition of an object class (RFC 4512 4.1.1).
 
     Attributes that AD fills in are MAY.
@@ -111,15 +111,15 @@ REPLICATION: Final = SchemaPart(
 )
 
 
-def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
+def format_openldap_schema(part: SchemaPart = MSMQ) -> str:
     """Return a part of the schema in the form of slapd.conf.
 
     ``include …/msmq.schema`` in slapd.conf uses this text.
     """
     lines = [f"# {_MADE_BY}", *(f"# {line}" for line in part.about)]
     for keyword, definitions in (
-        ("attributetype", map(attribute_definition, part.attributes)),
-        ("objectclass", map(class_definition, part.classes)),
+        ("attributetype", map(format_attribute_definition, part.attributes)),
+        ("objectclass", map(format_class_definition, part.classes)),
     ):
         lines.append("")
         for definition in definitions:
@@ -127,20 +127,20 @@ def openldap_schema_text(part: SchemaPart = MSMQ) -> str:
     return "\n".join(lines) + "\n"
 
 
-def openldap_config_ldif(part: SchemaPart = MSMQ) -> str:
+def format_openldap_config(part: SchemaPart = MSMQ) -> str:
     """Return a part of the schema as an entry of ``cn=schema,cn=config``.
 
     ``ldapadd`` and ``slapadd -n0`` load the entry.
     """
     dn = f"cn={part.name},cn=schema,cn=config"
     pairs = [("dn", dn), ("objectClass", "olcSchemaConfig"), ("cn", part.name)]
-    pairs += [("olcAttributeTypes", attribute_definition(a)) for a in part.attributes]
-    pairs += [("olcObjectClasses", class_definition(c)) for c in part.classes]
+    pairs += [("olcAttributeTypes", format_attribute_definition(a)) for a in part.attributes]
+    pairs += [("olcObjectClasses", format_class_definition(c)) for c in part.classes]
     head = [f"# {_MADE_BY}", f"# Load: ldapadd -Y EXTERNAL -H ldapi:/// -f {part.name}.ldif"]
     return "\n".join([*head, *(line for pair in pairs for line in fold(*pair))]) + "\n"
 
 
-def root_dse_ldif(root: str) -> str:
+def format_root_dse(root: str) -> str:
     """Return LDIF for ``rootDSE FILE`` (olcRootDSE).
 
     The LDIF adds the naming contexts to the server's root DSE.
@@ -157,12 +157,12 @@ def root_dse_ldif(root: str) -> str:
     return "\n".join(["dn:", *(line for pair in values.items() for line in fold(*pair))]) + "\n"
 
 
-def base_tree_ldif(root: str = SAMPLE_ROOT) -> str:
-    """Return the entries of `base_tree_entries` as LDIF."""
-    return "\n".join(map(entry_ldif, base_tree_entries(root)))
+def format_base_tree(root: str = SAMPLE_ROOT) -> str:
+    """Return the entries of `list_base_tree_entries` as LDIF."""
+    return "\n".join(map(format_entry, list_base_tree_entries(root)))
 
 
-def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
+def format_entry(pairs: Iterable[tuple[str, str | bytes]]) -> str:
     """Return one entry as LDIF lines, its DN first.
 
     Args:
@@ -171,7 +171,7 @@ def entry_ldif(pairs: Iterable[tuple[str, str | bytes]]) -> str:
     return "\n".join(line for name, value in pairs for line in fold(name, value)) + "\n"
 
 
-def base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
+def list_base_tree_entries(root: str) -> list[list[tuple[str, str | bytes]]]:
     """Return the entries that all events require, as pairs, parents first.
 
     See [MS-MQDSSM] 2.2.1 and decision M44.
@@ -216,9 +216,9 @@ def _make_enterprise_descriptor() -> bytes:
     return bytes(SecurityDescriptor.build(owner=admins, group=admins, dacl=aces))
 
 
-def base_tree_sample() -> str:
+def format_base_tree_sample() -> str:
     """Return the base tree of ``ldif/base-tree.ldif``, for DC=example,DC=com."""
-    return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{base_tree_ldif()}"
+    return f"# {_MADE_BY}\n# Load: slapadd -b {SAMPLE_ROOT} -l base-tree.ldif\n{format_base_tree()}"
 
 
 def _make_entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
@@ -230,7 +230,7 @@ def _make_entry(dn: DN, cls: str, root: DN) -> list[tuple[str, str | bytes]]:
         ("dn", str(dn)),
         ("objectClass", "top"),
         ("objectClass", cls),
-        (schema.object_class(cls).rdn, dn.name),
+        (schema.find_object_class(cls).rdn, dn.name),
         ("objectGUID", _derive_guid(str(dn), str(root)).bytes_le),
     ]
 
@@ -239,13 +239,13 @@ def _derive_guid(dn: str, root: str) -> UUID:
     return uuid5(uuid5(NAMESPACE_URL, f"ldap:///{root.lower()}"), dn.lower())
 
 
-def comment(text: str) -> str:
+def format_comment(text: str) -> str:
     """Return a text as one comment line of LDIF, without its line end."""
-    return f"# {visible(text)}".encode("ascii", "backslashreplace").decode("ascii")
+    return f"# {make_visible(text)}".encode("ascii", "backslashreplace").decode("ascii")
 
 
 @lru_cache(maxsize=1024)
-def checked_description(name: str) -> str:
+def check_description(name: str) -> str:
     """Return the description of an attribute if it is valid.
 
     LDIF holds it without escapes.
@@ -266,7 +266,7 @@ def fold(name: str, value: str | bytes) -> list[str]:
     """
     raw = value.encode() if isinstance(value, str) else value
     text = f": {raw.decode('ascii')}" if _SAFE.fullmatch(raw) else f":: {b64encode(raw).decode('ascii')}"
-    line = checked_description(name) + text
+    line = check_description(name) + text
     if len(line) <= LDIF_LINE_BYTES_MAX:
         return [line]
     first, rest = line[:LDIF_LINE_BYTES_MAX], line[LDIF_LINE_BYTES_MAX:]

@@ -111,7 +111,7 @@ _ATTRIBUTES: Final[Mapping[Propid, str]] = {
 """Attributes of the properties that are not the row's own PROPID."""
 
 
-def _names(members: type[IntEnum]) -> Mapping[int, str]:
+def _name_members(members: type[IntEnum]) -> Mapping[int, str]:
     return {int(member): spec_name(member) for member in members}
 
 
@@ -119,8 +119,8 @@ _BOOLEANS: Final[Mapping[int, Any]] = {0: False, 1: True}
 _CODES: Final[Mapping[Propid, Mapping[int, Any]]] = {
     Propid.E_NAMESTYLE: {0: False, 1: True, 2: False},
     Propid.E_VERSION: {3: True, 200: False},
-    Propid.QM_OS: _names(OperatingSystemType),
-    Propid.Q_PRIV_LEVEL: _names(PrivacyLevel),
+    Propid.QM_OS: _name_members(OperatingSystemType),
+    Propid.Q_PRIV_LEVEL: _name_members(PrivacyLevel),
 }
 
 

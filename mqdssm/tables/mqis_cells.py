@@ -51,7 +51,7 @@ def value_of(column: MqisColumn, cell: str) -> Any:
     if column.variant is Variant.CLSIDS and kind is Kind.BYTES:
         return tuple(digest.bytes_le for digest in value)  # digests stand in GUIDs ([MS-MQMQ] 2.3.6.5)
     if kind is Kind.SID:
-        return _sid(value)
+        return _load_sid(value)
     return value
 
 
@@ -71,7 +71,7 @@ def read_value(column: MqisColumn, cell: str) -> Any:
     """
     if column.variant not in INTEGERS or (column.row is not None and column.row.kind is Kind.TIME):
         return value_of(column, cell)
-    number = _number(column.variant, cell)
+    number = _parse_number(column.variant, cell)
     if column.row is None or column.bits or column.codes is None:
         return number
     if column.row.kind is Kind.ENUMERATION and number not in column.codes:
@@ -89,12 +89,12 @@ def convert_cell(column: MqisColumn, cell: str) -> Any:
     """
     variant = column.variant
     if variant in INTEGERS:
-        return _integer(variant, cell)
+        return _parse_integer(variant, cell)
     if variant in BLOBS:
-        return _octets(cell)
+        return _decode_octets(cell)
     if variant in LISTS:
-        return tuple(_guid(item) if variant in GUIDS else item for item in _items(cell))
-    return _guid(cell) if variant in GUIDS else cell
+        return tuple(_parse_guid(item) if variant in GUIDS else item for item in _parse_items(cell))
+    return _parse_guid(cell) if variant in GUIDS else cell
 
 
 def _describe_cell(cell: str) -> str:
@@ -102,15 +102,15 @@ def _describe_cell(cell: str) -> str:
     return repr(cell if len(cell) <= SHOWN_CHARS_MAX else f"{cell[:SHOWN_CHARS_MAX]}…")
 
 
-def _integer(variant: Variant, cell: str) -> int:
+def _parse_integer(variant: Variant, cell: str) -> int:
     low, high = INTEGERS[variant]
-    number = _number(variant, cell)
+    number = _parse_number(variant, cell)
     if not low <= number <= high:
         raise CellError(f"{number} does not fit {variant}: {low} to {high}")
     return number
 
 
-def _number(variant: Variant, cell: str) -> int:
+def _parse_number(variant: Variant, cell: str) -> int:
     text = cell.strip()
     if _INTEGER.fullmatch(text) is None:  # int() alone takes "1_0"
         raise CellError(f"{_describe_cell(cell)} is no whole number")
@@ -122,21 +122,21 @@ def _number(variant: Variant, cell: str) -> int:
     return number
 
 
-def _octets(cell: str) -> bytes:
+def _decode_octets(cell: str) -> bytes:
     try:
         return b64decode(cell, validate=True)
     except ValueError:
         raise CellError(f"{_describe_cell(cell)} is no base64") from None
 
 
-def _guid(cell: Any) -> UUID:
+def _parse_guid(cell: Any) -> UUID:
     text = cell.strip() if isinstance(cell, str) else ""
     if _GUID.fullmatch(text) is None:
         raise CellError(f"{_describe_cell(str(cell))} is no GUID")
     return UUID(text)
 
 
-def _items(cell: str) -> list[str]:
+def _parse_items(cell: str) -> list[str]:
     try:
         items = json.loads(cell)
     except (ValueError, RecursionError):
@@ -156,7 +156,7 @@ def _find_member(column: MqisColumn, number: int) -> Any:
     raise CellError(f"{number} is none of {choices}")
 
 
-def _sid(image: bytes) -> str:
+def _load_sid(image: bytes) -> str:
     try:
         return SID.load(image)
     except ValueError as error:

@@ -16,7 +16,7 @@ from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue, Scope
 from mqdssm.model.propids import ObjectType, Propid
-from mqdssm.tables.row import snake_case
+from mqdssm.tables.row import convert_to_snake_case
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 LABEL_UNITS_MAX: Final = 124
@@ -64,31 +64,31 @@ def _convert_label(value: str) -> str:
     return value
 
 
-def _descriptor(value: bytes) -> bytes | None:
+def _check_descriptor(value: bytes) -> bytes | None:
     if not value:
         return None  # an empty array: unknown
     SecurityDescriptor.from_bytes(value)
     return value
 
 
-def _uuid(value: bytes) -> UUID:
+def _convert_uuid(value: bytes) -> UUID:
     return Guid(value).uuid
 
 
-def _guids(value: Iterable[bytes]) -> tuple[UUID, ...]:
-    return tuple(map(_uuid, value))
+def _convert_guids(value: Iterable[bytes]) -> tuple[UUID, ...]:
+    return tuple(map(_convert_uuid, value))
 
 
 # fmt: off
 PLAIN: Final = PropertyForm(lambda value: value, lambda value: value)
 FLAG: Final = PropertyForm(_convert_flag, int)
 LABEL: Final = PropertyForm(_convert_label, _convert_label)
-GUID: Final = PropertyForm(_uuid, Guid.of)
-GUIDS: Final = PropertyForm(_guids, lambda value: tuple(map(Guid.of, value)))
+GUID: Final = PropertyForm(_convert_uuid, Guid.of)
+GUIDS: Final = PropertyForm(_convert_guids, lambda value: tuple(map(Guid.of, value)))
 PRIVACY: Final = PropertyForm(PrivacyLevel, int)
 SCOPE: Final = PropertyForm(Scope, int)
 SYSTEM: Final = PropertyForm(OperatingSystemType, int)
-SECURITY: Final = PropertyForm(_descriptor, bytes)
+SECURITY: Final = PropertyForm(_check_descriptor, bytes)
 # fmt: on
 
 
@@ -111,7 +111,7 @@ class NotifiedRow:
     field: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "field", snake_case(self.adm or ""))
+        object.__setattr__(self, "field", convert_to_snake_case(self.adm or ""))
 
     def load(self, value: PropertyValue) -> Any:
         """Return the attribute's value.

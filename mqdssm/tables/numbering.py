@@ -60,7 +60,7 @@ class Numbering:
         }
 
 
-def values_in(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
+def read_values(entry: Mapping[str, Sequence[bytes]], name: str) -> Sequence[bytes]:
     """Return the values of an attribute in an entry.
 
     The names of the entry's attributes are as in the schema, or in lower case.
@@ -74,7 +74,7 @@ def numbering_of(entry: Mapping[str, Sequence[bytes]]) -> Numbering | None:
     Raises:
         MappingError: only partition or number, or invalid values in these attributes.
     """
-    partition, number = values_in(entry, PARTITION), values_in(entry, NUMBER)
+    partition, number = read_values(entry, PARTITION), read_values(entry, NUMBER)
     if not partition and not number:
         return None
     if len(partition) != 1 or len(partition[0]) != GUID_BYTES or len(number) != 1:
@@ -149,7 +149,7 @@ def split_range(partition: Guid, first: int, last: int) -> Iterator[NumberSlice]
         first = end + 1
 
 
-def ceiling_above(number: int) -> int:
+def compute_ceiling(number: int) -> int:
     """Return the ceiling to write before a number is used.
 
     The ceiling is a multiple of the step, at least the number.

@@ -19,7 +19,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import PROPIDS, ObjectType, Propid
 from mqdssm.tables import mqis, numbering, schema, schema_mqis
-from mqdssm.tables.numbering import Numbering, values_in
+from mqdssm.tables.numbering import Numbering, read_values
 from mqdssm.tables.property_rows import (
     ALSO,
     CHANGED,
@@ -134,7 +134,7 @@ def _find_allowed_attributes(classes: Iterable[str]) -> frozenset[str]:
             allowed.update((*by_name[name].must, *by_name[name].may))
             waiting.append(by_name[name].superior)
         elif name != "top":
-            allowed |= schema.allowed_attributes(name)
+            allowed |= schema.list_allowed_attributes(name)
     return frozenset(allowed)
 
 
@@ -234,7 +234,7 @@ def entry_of(object_type: ObjectType, properties: Pairs, numbers: Numbering | No
             attributes[row.ldap] = row.stand_in
             exact[row.propid] = NONE
     if exact:
-        attributes[EXACT] = _exact_values(exact)
+        attributes[EXACT] = _encode_exact_values(exact)
     if numbers is not None:
         attributes.update(numbers.values())
     return {name: raws for name, raws in attributes.items() if raws}
@@ -269,10 +269,10 @@ def changes_of(
     before, _ = _exact_of(entry)
     after = {propid: octets for propid, octets in before.items() if propid not in values} | exact
     if after != before:
-        attributes[EXACT] = _exact_values(after)
+        attributes[EXACT] = _encode_exact_values(after)
     if numbers is not None:
         attributes.update(numbers.values())
-    return {name: raws for name, raws in attributes.items() if set(raws) != set(values_in(entry, name))}
+    return {name: raws for name, raws in attributes.items() if set(raws) != set(read_values(entry, name))}
 
 
 def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str, Raws], dict[Propid, bytes]]:
@@ -286,7 +286,7 @@ def _store_properties(table: PropertyTable, properties: Pairs) -> tuple[dict[str
         row = table.by_propid.get(propid)
         if row is None or row.is_numbering:
             continue  # [MS-MQDS] 3.1.6.3
-        raws, octets = row.stored_form(value)
+        raws, octets = row.encode_stored(value)
         if row.ldap:
             attributes[row.ldap] = raws
         for also in row.also:
@@ -314,7 +314,7 @@ def readable_of(
         if row is None:
             continue
         try:
-            value = row.value(values_in(entry, row.ldap), exact.get(propid))
+            value = row.value(read_values(entry, row.ldap), exact.get(propid))
         except MappingError as error:
             problems.append(str(error))
         else:
@@ -357,11 +357,11 @@ def identity_of(object_type: ObjectType, entry: Entry) -> Guid | None:
     """
     table = PROPERTY_TABLES[object_type]
     row = table.by_propid[table.identity]
-    value = row.value(values_in(entry, row.ldap), None)
+    value = row.value(read_values(entry, row.ldap), None)
     return value if isinstance(value, Guid) else None
 
 
-def _exact_values(exact: Mapping[Propid, bytes]) -> Raws:
+def _encode_exact_values(exact: Mapping[Propid, bytes]) -> Raws:
     return tuple(propid.to_bytes(_KEY_BYTES, "big") + octets for propid, octets in exact.items())
 
 
@@ -372,7 +372,7 @@ def _exact_of(entry: Entry) -> tuple[dict[Propid, bytes], list[str]]:
     """
     exact: dict[Propid, bytes] = {}
     problems: list[str] = []
-    for raw in values_in(entry, EXACT):
+    for raw in read_values(entry, EXACT):
         propid = PROPIDS.get(int.from_bytes(raw[:_KEY_BYTES], "big"))
         if propid is None:
             problems.append(f"{EXACT} holds a value of no property: {raw[:_KEY_BYTES]!r}")

@@ -85,13 +85,13 @@ def unpack_value(propid: Propid, octets: bytes) -> PropertyValue:
     return value
 
 
-def _single_value(raws: Sequence[bytes]) -> bytes:
+def _take_single_value(raws: Sequence[bytes]) -> bytes:
     if len(raws) != 1:
         raise MappingError(f"holds {len(raws)} values, one is expected")
     return raws[0]
 
 
-def _text(value: str) -> Raws:
+def _encode_text(value: str) -> Raws:
     try:
         return (value.encode(),) if value else ()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -99,23 +99,23 @@ def _text(value: str) -> Raws:
 
 
 def _load_number(raws: Sequence[bytes]) -> int:
-    raw = _single_value(raws)
+    raw = _take_single_value(raws)
     if _DECIMAL.fullmatch(raw) is None:
         raise MappingError(f"is no number: {raw!r}")
     return int(raw)
 
 
-def _guids(raws: Sequence[bytes]) -> tuple[Guid, ...]:
-    raw = _single_value(raws)
+def _split_guids(raws: Sequence[bytes]) -> tuple[Guid, ...]:
+    raw = _take_single_value(raws)
     return tuple(Guid(raw[i : i + GUID_BYTES]) for i in range(0, len(raw), GUID_BYTES))
 
 
-def _octets(value: bytes) -> Raws:
+def _store_octets(value: bytes) -> Raws:
     return (value,) if value else ()
 
 
 @lru_cache(maxsize=DESCRIPTORS_REMEMBERED)
-def _descriptor(value: bytes) -> Raws:
+def _store_descriptor(value: bytes) -> Raws:
     try:
         SecurityDescriptor.from_bytes(value)
     except DecodeError:
@@ -123,17 +123,19 @@ def _descriptor(value: bytes) -> Raws:
     return (value,)
 
 
-def _sid(value: bytes) -> Raws:
+def _store_sid(value: bytes) -> Raws:
     try:
         return (value,) if bytes(Sid.from_bytes(value)) == value else ()
     except ValueError:
         return ()
 
 
-TEXT: Final = Carrier(_text, lambda raws: UNICODE.load(_single_value(raws)), "text")
+TEXT: Final = Carrier(_encode_text, lambda raws: UNICODE.load(_take_single_value(raws)), "text")
 NUMBER: Final = Carrier(lambda value: (b"%d" % value,), _load_number, "number")
-GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_single_value(raws)), "GUID")
-GUIDS: Final = Carrier(lambda value: _octets(b"".join(value)), _guids, "GUIDs, one behind the other")
+GUID: Final = Carrier(lambda value: (bytes(value),), lambda raws: Guid(_take_single_value(raws)), "GUID")
+GUIDS: Final = Carrier(
+    lambda value: _store_octets(b"".join(value)), _split_guids, "GUIDs, one behind the other"
+)
 GUID_SET: Final = Carrier(
     lambda value: tuple(dict.fromkeys(map(bytes, value))),
     lambda raws: tuple(map(Guid, raws)),
@@ -141,11 +143,11 @@ GUID_SET: Final = Carrier(
     ordered=False,
 )
 FIRST_GUID: Final = Carrier(GUID.dump, lambda raws: Guid(raws[0]), "the only GUID of a list")
-OCTETS: Final = Carrier(_octets, _single_value, "octets")
-SECURITY: Final = Carrier(_descriptor, _single_value, "security descriptor, if it is one")
-SID_OCTETS: Final = Carrier(_sid, _single_value, "SID, if it is one")
+OCTETS: Final = Carrier(_store_octets, _take_single_value, "octets")
+SECURITY: Final = Carrier(_store_descriptor, _take_single_value, "security descriptor, if it is one")
+SID_OCTETS: Final = Carrier(_store_sid, _take_single_value, "SID, if it is one")
 UNSIGNED: Final = Carrier(
-    lambda value: (UINT32.dump(value),), lambda raws: UINT32.load(_single_value(raws)), "UINT32"
+    lambda value: (UINT32.dump(value),), lambda raws: UINT32.load(_take_single_value(raws)), "UINT32"
 )
 
 
@@ -181,7 +183,7 @@ def _of_number(row: Row) -> Carrier:
         return (row.syntax.dump(value),)
 
     def load(raws: Sequence[bytes]) -> int:
-        return int(row.syntax.load(_single_value(raws)))
+        return int(row.syntax.load(_take_single_value(raws)))
 
     return Carrier(dump, load, row.syntax.name)
 
@@ -197,7 +199,7 @@ def _of_flags(row: Row, codes: Mapping[int, Any]) -> Carrier:
         return (row.syntax.dump(codes.get(value, False)),)
 
     def load(raws: Sequence[bytes]) -> int:
-        flag: bool = row.syntax.load(_single_value(raws))
+        flag: bool = row.syntax.load(_take_single_value(raws))
         return numbers[flag]
 
     return Carrier(dump, load, f"{row.syntax.name}: {numbers[True]} is true")
@@ -213,7 +215,7 @@ def _of_codes(row: Row, codes: Mapping[int, Any]) -> Carrier:
         return (b"%d" % value,) if value in codes else ()
 
     def load(raws: Sequence[bytes]) -> int:
-        return int(row.syntax.load(_single_value(raws)))
+        return int(row.syntax.load(_take_single_value(raws)))
 
     return Carrier(dump, load, f"{row.syntax.name}, if it is one")
 
@@ -289,7 +291,7 @@ class PropertyRow:
         """
         return self.role is PropertyRole.PARTITION or self.role is PropertyRole.SEQNUM
 
-    def stored_form(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
+    def encode_stored(self, value: PropertyValue) -> tuple[Raws, bytes | None]:
         """Return the stored form of a value: attribute values, and octets.
 
         There are octets if the attribute's values do not suffice.
@@ -451,7 +453,7 @@ A replica must not stop at a link whose authority did not give its cost ([MS-MQD
 """
 
 
-def queue_rdn(path_name: str) -> QueueRdn | None:
+def make_queue_rdn(path_name: str) -> QueueRdn | None:
     r"""Return the ``cn`` and extension of a queue.
 
     Returns None if the directory cannot hold its name.
@@ -468,7 +470,7 @@ def queue_rdn(path_name: str) -> QueueRdn | None:
 
 
 def _name_extension(path_name: str) -> Raws:
-    rdn = queue_rdn(path_name)
+    rdn = make_queue_rdn(path_name)
     return (rdn.extension.encode(),) if rdn and rdn.extension else ()
 
 

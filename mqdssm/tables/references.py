@@ -60,7 +60,7 @@ class AttributeReference(NamedTuple):
             return None
 
 
-def references_in(
+def find_references(
     ldap_class: str, values: Mapping[str, Sequence[bytes]]
 ) -> Iterator[tuple[AttributeReference, "str | UUID"]]:
     """Yield the references among the values of an entry.

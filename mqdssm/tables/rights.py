@@ -118,7 +118,7 @@ _NEW, _LEFT, _STAYS = "a site is added", "a site is taken away", "a copied attri
 _ADTS_DACL: Final = "[MS-ADTS] 3.1.1.5.3.3"
 
 
-def _creation_needs(element: str, ldap_class: str, parent: str, section: str) -> tuple[Need, ...]:
+def _list_creation_needs(element: str, ldap_class: str, parent: str, section: str) -> tuple[Need, ...]:
     return (
         Need(element, Event.CREATE, Where.PARENT, parent, CREATE_CHILD, section, ldap_class),
         Need(element, Event.DELETE, Where.OBJECT, ldap_class, DELETE, section, either="object"),
@@ -126,7 +126,9 @@ def _creation_needs(element: str, ldap_class: str, parent: str, section: str) ->
     )
 
 
-def _access_needs(element: str, ldap_class: str, section: str, *, security: bool = False) -> tuple[Need, ...]:
+def _list_access_needs(
+    element: str, ldap_class: str, section: str, *, security: bool = False
+) -> tuple[Need, ...]:
     needs = (
         Need(element, Event.READ, Where.OBJECT, ldap_class, READ, section),
         Need(element, Event.WRITE, Where.OBJECT, ldap_class, WRITE, section),
@@ -137,7 +139,7 @@ def _access_needs(element: str, ldap_class: str, section: str, *, security: bool
     return (*needs, dac)
 
 
-def _settings_needs(event: Event, new: str, old: str) -> tuple[Need, ...]:
+def _list_settings_needs(event: Event, new: str, old: str) -> tuple[Need, ...]:
     """Return the rights on settings objects of a queue manager.
 
     An event creates or deletes these settings objects.
@@ -155,31 +157,31 @@ def _settings_needs(event: Event, new: str, old: str) -> tuple[Need, ...]:
     return (*(creations if new else ()), *(deletions if old else ()))
 
 
-def _queue_manager_needs() -> tuple[Need, ...]:
+def _list_queue_manager_needs() -> tuple[Need, ...]:
     qm, s = "QueueManager", "5.1.1"
     return (
-        *_creation_needs(qm, "mSMQConfiguration", "computer", s),
+        *_list_creation_needs(qm, "mSMQConfiguration", "computer", s),
         Need(qm, Event.CREATE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
-        *_settings_needs(Event.CREATE, _ROLE, ""),
-        *_settings_needs(Event.DELETE, "", "there are any"),
-        *_access_needs(qm, "mSMQConfiguration", s, security=True),
+        *_list_settings_needs(Event.CREATE, _ROLE, ""),
+        *_list_settings_needs(Event.DELETE, "", "there are any"),
+        *_list_access_needs(qm, "mSMQConfiguration", s, security=True),
         Need(qm, Event.READ, Where.PARENT, "computer", READ, s, condition=_READ_COMPUTER),
         Need(qm, Event.WRITE, Where.PARENT, "computer", WRITE, s, condition=_COMPUTER),
         Need(qm, Event.WRITE, Where.SETTINGS, "mSMQSettings", WRITE, s, condition=_STAYS),
-        *_settings_needs(Event.WRITE, _NEW, _LEFT),
+        *_list_settings_needs(Event.WRITE, _NEW, _LEFT),
     )
 
 
 NEEDS: Final[tuple[Need, ...]] = (
-    *_queue_manager_needs(),
-    *_creation_needs("Queue", "mSMQQueue", "mSMQConfiguration", "5.1.2"),
-    *_access_needs("Queue", "mSMQQueue", "5.1.2", security=True),
-    *_access_needs("Enterprise", "mSMQEnterpriseSettings", "5.1.3", security=True),
-    *_creation_needs("Site", "site", "sitesContainer", "5.1.4"),
-    *_access_needs("Site", "site", "5.1.4", security=True),
-    *_creation_needs("RoutingLink", "mSMQSiteLink", "mSMQEnterpriseSettings", "5.1.5"),
-    *_access_needs("RoutingLink", "mSMQSiteLink", "5.1.5"),
-    *_access_needs("User", "user", "5.1.6"),
+    *_list_queue_manager_needs(),
+    *_list_creation_needs("Queue", "mSMQQueue", "mSMQConfiguration", "5.1.2"),
+    *_list_access_needs("Queue", "mSMQQueue", "5.1.2", security=True),
+    *_list_access_needs("Enterprise", "mSMQEnterpriseSettings", "5.1.3", security=True),
+    *_list_creation_needs("Site", "site", "sitesContainer", "5.1.4"),
+    *_list_access_needs("Site", "site", "5.1.4", security=True),
+    *_list_creation_needs("RoutingLink", "mSMQSiteLink", "mSMQEnterpriseSettings", "5.1.5"),
+    *_list_access_needs("RoutingLink", "mSMQSiteLink", "5.1.5"),
+    *_list_access_needs("User", "user", "5.1.6"),
     Need("Queue alias", Event.READ, Where.OBJECT, "msMQ-Custom-Recipient", READ, "5.1.7"),
     Need("Distribution list", Event.READ, Where.OBJECT, "group", READ, "5.1.8"),
 )
@@ -194,7 +196,7 @@ def needs_of(element: str, event: Event) -> tuple[Need, ...]:
 # -- a refusal in words
 
 
-def class_at(dn: str) -> str:
+def find_class_at(dn: str) -> str:
     """Return the class of the MSMQ object that belongs at a DN.
 
     The class is empty if no MSMQ object belongs there ([MS-MQDSSM] 2.2.1).
@@ -232,7 +234,7 @@ def describe_missing_right(operation: str, dn: str, server_text: str) -> str:
     Returns:
         Text for people; empty for another operation.
     """
-    ldap_class, parent = class_at(dn), _parent(dn)
+    ldap_class, parent = find_class_at(dn), _name_parent(dn)
     if operation == "add":
         of_class = f" for {ldap_class} {CLASS_GUIDS[ldap_class]}" if ldap_class in CLASS_GUIDS else ""
         return f"{_describe_right(CREATE_CHILD)}{of_class} on {parent}"
@@ -259,7 +261,7 @@ def _describe_right(right: Right) -> str:
     return f"{right.name} ({right.mask:#x})"
 
 
-def _parent(dn: str) -> str:
+def _name_parent(dn: str) -> str:
     try:
         return str(DN.parse(dn).parent)
     except ValueError:

@@ -189,7 +189,7 @@ class Row:
         raw = self.syntax.dump(value)
         if raw and self.kind in _MEASURED:
             try:
-                schema.attribute(self.ldap[0]).check_length(_length(raw, self.kind))
+                schema.attribute(self.ldap[0]).check_length(_measure_length(raw, self.kind))
             except ValueError as error:
                 raise MappingError(f"is too long or too short: {error}") from None
         return raw
@@ -198,7 +198,7 @@ class Row:
 _MEASURED: Final = frozenset((Kind.TEXT, Kind.BYTES, Kind.GUID))
 
 
-def _length(raw: bytes, kind: Kind) -> int:
+def _measure_length(raw: bytes, kind: Kind) -> int:
     """Return the length that ranges of Active Directory's schema limit.
 
     The length is in UTF-16 units of text, else in bytes.
@@ -256,19 +256,19 @@ class RowMaker:
         missing = unset if isinstance(unset, Missing) else Missing.DEFAULT
         return Row(
             adm=adm,
-            field=snake_case(adm),
+            field=convert_to_snake_case(adm),
             ldap=tuple(ldap.split()),
             syntax=syntax,
             access=access,
             missing=missing,
             default=unset if missing is Missing.DEFAULT else NO_DEFAULT,
             propid=propid,
-            sections=self._sections(access, see),
+            sections=self._list_sections(access, see),
             kind=kind or syntax.kind,
             **more,
         )
 
-    def _sections(self, access: Access, see: str) -> tuple[str, ...]:
+    def _list_sections(self, access: Access, see: str) -> tuple[str, ...]:
         text = " ".join(
             section
             for flag, section in (
@@ -282,7 +282,7 @@ class RowMaker:
         return tuple(dict.fromkeys(f"{text} {see}".split()))
 
 
-def snake_case(adm: str) -> str:
+def convert_to_snake_case(adm: str) -> str:
     """Return the model's name of an attribute.
 
     ``Site1Identifier`` gives ``site1_identifier``.

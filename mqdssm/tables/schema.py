@@ -64,7 +64,7 @@ def is_in_catalog(name: str) -> bool:
     return definition is not None and definition.catalog
 
 
-def object_class(name: str) -> ObjectClass:
+def find_object_class(name: str) -> ObjectClass:
     """Find an object class by name, in any case.
 
     Raises:
@@ -76,32 +76,32 @@ def object_class(name: str) -> ObjectClass:
     return definition
 
 
-def superiors(name: str) -> tuple[ObjectClass, ...]:
+def list_superiors(name: str) -> tuple[ObjectClass, ...]:
     """Return the class and all its superior classes, without top.
 
     The most specific class is first.
     """
     chain: list[ObjectClass] = []
     while name.lower() != "top":
-        chain.append(object_class(name))
+        chain.append(find_object_class(name))
         name = chain[-1].superior
     return tuple(chain)
 
 
-def allowed_attributes(name: str) -> frozenset[str]:
+def list_allowed_attributes(name: str) -> frozenset[str]:
     """Return the attributes that objects of a class can have, by name.
 
     The attributes are own and inherited ones.
     """
-    return frozenset(a for c in superiors(name) for a in (*c.must, *c.filled_in, *c.may))
+    return frozenset(a for c in list_superiors(name) for a in (*c.must, *c.filled_in, *c.may))
 
 
-def required_attributes(name: str) -> frozenset[str]:
+def list_required_attributes(name: str) -> frozenset[str]:
     """Return the attributes that the creator of an object must give, by name.
 
     The attributes depend on the class of the object.
     """
-    return frozenset(a for c in superiors(name) for a in c.must)
+    return frozenset(a for c in list_superiors(name) for a in c.must)
 
 
 def prove(attributes: Sequence[AttributeType], classes: Sequence[ObjectClass]) -> None:

@@ -93,7 +93,7 @@ _CLASS_KEYWORDS: Final = ("ABSTRACT", "STRUCTURAL", "AUXILIARY", "MUST", "MAY", 
 _KEYWORDS: Final = frozenset((*_ATTRIBUTE_KEYWORDS, *_FLAG_KEYWORDS, *_CLASS_KEYWORDS))
 
 
-def needed_attributes() -> Mapping[str, frozenset[str]]:
+def list_needed_attributes() -> Mapping[str, frozenset[str]]:
     """Return the LDAP attributes of each class that the adapter needs.
 
     Elements, aliases and settings need them.
@@ -128,9 +128,9 @@ def compare(
     Raises:
         ValueError: a value that is no schema definition.
     """
-    attributes = _index_by_name(map(parse_description, attribute_types))
-    classes = _index_by_name(map(parse_description, object_classes))
-    needed = needed_attributes()
+    attributes = _map_by_name(map(parse_description, attribute_types))
+    classes = _map_by_name(map(parse_description, object_classes))
+    needed = list_needed_attributes()
     names = frozenset().union(*needed.values())
     differences = [
         *_compare_attributes(attributes, names, matching_rules=matching_rules),
@@ -150,8 +150,8 @@ def compare_replication(
     Returns:
         The differences, all serious; empty if there are none.
     """
-    attributes = _index_by_name(map(parse_description, attribute_types))
-    classes = _index_by_name(map(parse_description, object_classes))
+    attributes = _map_by_name(map(parse_description, attribute_types))
+    classes = _map_by_name(map(parse_description, object_classes))
     differences = []
     for attribute in schema_mqis.ATTRIBUTES:
         description = attributes.get(attribute.name.lower())
@@ -171,14 +171,14 @@ def compare_replication(
     return differences
 
 
-def _index_by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
+def _map_by_name(descriptions: Iterable[Description]) -> dict[str, Description]:
     return {name: description for description in descriptions for name in description.names}
 
 
 def _compare_attributes(
     server: Mapping[str, Description], names: frozenset[str], *, matching_rules: bool
 ) -> Iterator[SchemaDifference]:
-    writable = written_attributes()
+    writable = list_written_attributes()
     for attribute in schema.ATTRIBUTES.values():
         serious = attribute.name in names
         subject = f"attribute {attribute.name}"
@@ -207,14 +207,14 @@ def _find_definition_problems(
     # core.schema lets attributes of its own hold more values than Active Directory does
     if description.single is not attribute.single and (description.single or not attribute.builtin):
         yield f"holds {'one value' if description.single else 'many values'}, not as in Microsoft's schema"
-    syntax = _syntax(description, server)
-    if syntax is not None and syntax not in _syntaxes(attribute):
+    syntax = _find_syntax(description, server)
+    if syntax is not None and syntax not in _list_syntaxes(attribute):
         yield f"has syntax {syntax}, not {attribute.syntax.ldap_oid} ({attribute.syntax.name})"
     if matching_rules and not attribute.builtin and "EQUALITY" not in description.fields:
         yield "has no equality rule, so searches for its values find nothing (is msuser.schema loaded?)"
 
 
-def _syntax(description: Description, server: Mapping[str, Description]) -> str | None:
+def _find_syntax(description: Description, server: Mapping[str, Description]) -> str | None:
     """Return the OID of an attribute's syntax, own or inherited.
 
     Returns None if no definition has one.
@@ -230,7 +230,7 @@ def _syntax(description: Description, server: Mapping[str, Description]) -> str 
     return None
 
 
-def _syntaxes(attribute: AttributeType) -> frozenset[str]:
+def _list_syntaxes(attribute: AttributeType) -> frozenset[str]:
     """Return the OIDs of syntaxes that fit the attribute's values."""
     oids = {attribute.syntax.ldap_oid, attribute.syntax.ad_oid or attribute.syntax.ldap_oid}
     if attribute.builtin and attribute.syntax.ldap_oid in _TEXT:  # core.schema is stricter with some texts
@@ -238,7 +238,7 @@ def _syntaxes(attribute: AttributeType) -> frozenset[str]:
     return frozenset(oids)
 
 
-def written_attributes() -> frozenset[str]:
+def list_written_attributes() -> frozenset[str]:
     """Return the LDAP attributes that creates and writes send."""
     sent = {copied.settings for copied in COPIED}
     for table in TABLES.values():
@@ -275,8 +275,8 @@ def _find_class_problems(
     if superior.lower() not in {cls.superior.lower(), cls.ad_superior.lower()}:
         yield f"is derived from {superior}, not from {cls.ad_superior}"
     published = {
-        *schema.required_attributes(cls.name),
-        *(a for c in schema.superiors(cls.name) for a in c.filled_in),
+        *schema.list_required_attributes(cls.name),
+        *(a for c in schema.list_superiors(cls.name) for a in c.filled_in),
     }
     names = {name.lower() for name in published} | _ALWAYS_FILLED_IN
     for name in sorted(_find_listed_attributes(cls.name, server, "MUST")):
@@ -289,7 +289,7 @@ def _compare_memberships(
 ) -> Iterator[SchemaDifference]:
     allowed = _find_listed_attributes(cls.name, server, "MUST", "MAY")
     # Active Directory gives these to principals through auxiliary classes, which it publishes elsewhere
-    filled_in = {a.lower() for c in schema.superiors(cls.name) for a in c.filled_in}
+    filled_in = {a.lower() for c in schema.list_superiors(cls.name) for a in c.filled_in}
     for name in sorted(needed):
         if name.lower() not in allowed and name.lower() not in filled_in:
             yield SchemaDifference(f"class {cls.name}", f"does not allow {name}")

@@ -23,13 +23,13 @@ IMAGE: Final = "mqdssm/openldap-msmq"
 
 def build_context() -> dict[str, bytes]:
     """Return the files that the image is built from, by their paths in the project."""
-    from mqdssm.tables.ldif import REPLICATION, base_tree_ldif, openldap_schema_text
+    from mqdssm.tables.ldif import REPLICATION, format_base_tree, format_openldap_schema
 
     return {
         "Dockerfile": read_dockerfile("openldap-msmq"),
-        "ldif/msmq.schema": openldap_schema_text().encode(),
-        "ldif/mqis.schema": openldap_schema_text(REPLICATION).encode(),
-        "ldif/base-tree.ldif": base_tree_ldif().encode(),
+        "ldif/msmq.schema": format_openldap_schema().encode(),
+        "ldif/mqis.schema": format_openldap_schema(REPLICATION).encode(),
+        "ldif/base-tree.ldif": format_base_tree().encode(),
         "mqdssm/testing/data/start.sh": START_SCRIPT.read_bytes(),
         "mqdssm/testing/data/certificates.sh": START_SCRIPT.with_name("certificates.sh").read_bytes(),
     }

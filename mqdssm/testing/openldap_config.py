@@ -139,7 +139,7 @@ class ServerFolder(ServerFiles):
         Raises:
             ConfigError: the folder cannot be used.
         """
-        from mqdssm.tables.ldif import MSMQ, REPLICATION, base_tree_ldif, openldap_schema_text
+        from mqdssm.tables.ldif import MSMQ, REPLICATION, format_base_tree, format_openldap_schema
 
         try:
             for folder in (self.path, self.path / "share", self.path / "tls", self.socket_folder):
@@ -148,10 +148,10 @@ class ServerFolder(ServerFiles):
             check_private(self.socket_folder)
             for part in (MSMQ, REPLICATION):
                 schema = self.path / "share" / f"{part.name}.schema"
-                schema.write_text(openldap_schema_text(part), encoding="utf-8")
+                schema.write_text(format_openldap_schema(part), encoding="utf-8")
             tree = self.path / "share" / "base-tree.ldif"
             if not tree.exists():
-                tree.write_text(base_tree_ldif(options.base_dn), encoding="utf-8")
+                tree.write_text(format_base_tree(options.base_dn), encoding="utf-8")
             make_certificates(self.path / "tls")
             if self.password_file.exists():
                 check_own(self.password_file)

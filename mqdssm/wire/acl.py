@@ -220,12 +220,12 @@ class Ace:
         if self.sid is not None:
             pieces.append(self.mask.to_bytes(4, "little"))
             if self.type in OBJECT_TYPES:
-                pieces.append(self._object_types())
+                pieces.append(self._encode_object_types())
             pieces.append(bytes(self.sid))
         pieces.append(self.data)
         return b"".join(pieces)
 
-    def _object_types(self) -> bytes:
+    def _encode_object_types(self) -> bytes:
         flags, guids = 0, b""
         if self.object_type is not None:
             flags, guids = _OBJECT_TYPE_PRESENT, self.object_type.bytes_le

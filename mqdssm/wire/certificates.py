@@ -119,7 +119,9 @@ class UserSignCerts:
             certificates: of the `cryptography` package, or DER bytes.
             make_guid: makes the Identifier of each certificate.
         """
-        return cls(tuple(UserSignCert.of(_der(certificate), make_guid()) for certificate in certificates))
+        return cls(
+            tuple(UserSignCert.of(_encode_der(certificate), make_guid()) for certificate in certificates)
+        )
 
     def __bytes__(self) -> bytes:
         return USER_SIGN_CERTS.encode(self)
@@ -140,7 +142,7 @@ USER_SIGN_CERTS: Final = Layout(
 )
 
 
-def _der(certificate: "Certificate | bytes") -> bytes:
+def _encode_der(certificate: "Certificate | bytes") -> bytes:
     if isinstance(certificate, bytes):
         return certificate
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  heavy, seldom needed

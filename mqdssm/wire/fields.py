@@ -207,7 +207,7 @@ class Keyed:
         object.__setattr__(self, "known", {int(key): key for key in self.codecs})
 
 
-def _plain_pair(key: Any, value: Any) -> tuple[Any, Any]:
+def _keep_pair(key: Any, value: Any) -> tuple[Any, Any]:
     return key, value
 
 
@@ -227,7 +227,7 @@ class Choice:
     name: str
     codecs: Mapping[int, AnyCodec | None]
     spec: str = ""
-    pair: Callable[[Any, Any], Any] = _plain_pair
+    pair: Callable[[Any, Any], Any] = _keep_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,10 +325,10 @@ def header(spec: str, *declared: Field) -> tuple[Field, ...]:
 
     Errors and output name each ``spec.field``.
     """
-    return tuple(_qualified(spec, field) for field in declared)
+    return tuple(_qualify_field(spec, field) for field in declared)
 
 
-def _qualified(spec: str, field: Field) -> Field:
+def _qualify_field(spec: str, field: Field) -> Field:
     if isinstance(field, When):
         return replace(field, fields=header(spec, *field.fields))
     if isinstance(field, Bits):

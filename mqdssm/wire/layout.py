@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from mqdssm.wire import structure_reader
 from mqdssm.wire.codecs import finish
 from mqdssm.wire.fields import Bytes, Declared, Text16, label
-from mqdssm.wire.plan import Branch, LayoutPlan, Step, each_field, flatten_fields, make_plan
+from mqdssm.wire.plan import Branch, LayoutPlan, Step, flatten_fields, list_fields, make_plan
 from mqdssm.wire.source import compile_source, make_source
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Layout(Generic[T]):
         fields = tuple(flatten_fields(declared))
         self.plan: Final[LayoutPlan] = make_plan(cls, section, [field for field, _ in fields])
         self.groups: Final = {
-            label(leaf): path for field, path in fields if path for leaf, _ in each_field([field])
+            label(leaf): path for field, path in fields if path for leaf, _ in list_fields([field])
         }
         self.bodies: Final = _find_bodies(self.plan.steps)
         self.least: Final = self.plan.least

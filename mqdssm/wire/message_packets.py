@@ -52,7 +52,7 @@ class _CommonOctets(NamedTuple):
     body_at: int
 
 
-def _common_octets(packet: UserPacket, data: bytes) -> _CommonOctets | None:
+def _find_common_octets(packet: UserPacket, data: bytes) -> _CommonOctets | None:
     """Find the octets that the packets of like messages share.
 
     None if something else than padding stands behind the body, or there are security headers: signatures
@@ -100,7 +100,7 @@ class MessageEncoder:
                 return data
         packet = packet_of(message, queue_manager_address=self._queue_manager_address)
         data = encode_packet(packet)
-        self._common = _common_octets(packet, data) if is_like_last else None
+        self._common = _find_common_octets(packet, data) if is_like_last else None
         self._shape = shape
         return data
 
@@ -155,7 +155,7 @@ class MessageFramer(StreamReader[Packet | Message]):
         except UnsupportedPacketError:
             return packet
         shape = _shape_of(message)
-        self._common = _common_octets(packet, data) if shape == self._shape else None
+        self._common = _find_common_octets(packet, data) if shape == self._shape else None
         self._shape, self._last = shape, message
         return message
 
@@ -176,7 +176,7 @@ class MessageFramer(StreamReader[Packet | Message]):
         if size != allocated or behind + -behind % 4 != len(data):
             return None
         sent_at, number = _TIME_AND_NUMBER.unpack_from(data, _TIME_AT)
-        return last.variant(
+        return last.make_variant(
             identifier=MessageId(last.identifier.source, number),
             sent_at=sent_at,
             destination=last.destination,

@@ -60,7 +60,7 @@ PACKET_TYPES: Final = {
 """Kinds of internal packets by InternalHeader.Flags.PT ([MS-MQQB] 2.2.1)."""
 
 
-def _internal_headers(kind: PacketKind, state: Part) -> tuple[Field, ...]:
+def _make_internal_headers(kind: PacketKind, state: Part) -> tuple[Field, ...]:
     """Make BaseHeader and InternalHeader of a kind of internal packets.
 
     `state` is Flags.CS.
@@ -99,7 +99,7 @@ _REFUSED: Final = Value("is_refused", BIT, "CS")
 CONNECTION_PARAMETERS: Final = Layout(
     packets.ConnectionParameters,
     "[MS-MQQB] 2.2.2",
-    *_internal_headers(PacketKind.CONNECTION_PARAMETERS, _REFUSED),
+    *_make_internal_headers(PacketKind.CONNECTION_PARAMETERS, _REFUSED),
     *header(
         "ConnectionParametersHeader",  # 2.2.2.1
         Value("recoverable_ack_timeout_ms", U32, "RecoverableAckTimeout", low=0x1F4, high=0x1D4C0),
@@ -112,7 +112,7 @@ CONNECTION_PARAMETERS: Final = Layout(
 ESTABLISH_CONNECTION: Final = Layout(
     packets.EstablishConnection,
     "[MS-MQQB] 2.2.3",
-    *_internal_headers(PacketKind.ESTABLISH_CONNECTION, _REFUSED),
+    *_make_internal_headers(PacketKind.ESTABLISH_CONNECTION, _REFUSED),
     *header(
         "EstablishConnectionHeader",  # 2.2.3.1
         Value("client_guid", GUID_PACKET, "ClientGuid"),
@@ -135,7 +135,7 @@ ESTABLISH_CONNECTION: Final = Layout(
 SESSION_ACK: Final = Layout(
     packets.SessionAck,
     "[MS-MQQB] 2.2.6",
-    *_internal_headers(PacketKind.SESSION_ACK, Const("CS", BIT, False)),
+    *_make_internal_headers(PacketKind.SESSION_ACK, Const("CS", BIT, False)),
     Value("session", Nested(SESSION_HEADER), "SessionHeader"),
 )
 
@@ -168,7 +168,7 @@ _FORMS: Final[Mapping[int, AnyCodec | None]] = {
 """Codec of a queue's name in each form ([MS-MQMQ] 2.2.19.2)."""
 
 
-def _queue(name: str, spec: str, *forms: QueueForm) -> Choice:
+def _make_queue_field(name: str, spec: str, *forms: QueueForm) -> Choice:
     """Make a field of the UserHeader that names a queue in one of these forms."""
     return Choice(name, {form: _FORMS[form] for form in forms}, spec, PacketQueue)
 
@@ -240,7 +240,7 @@ USER_MESSAGE: Final = Layout(
             Flag("soap", PRESENT, "HH"),
             Ignored("X4", unsigned(3)),
         ),
-        _queue(
+        _make_queue_field(
             "destination_queue",
             "DestinationQueue",
             QueueForm.NONE,
@@ -248,7 +248,7 @@ USER_MESSAGE: Final = Layout(
             QueueForm.PUBLIC,
             QueueForm.DIRECT,
         ),
-        _queue(
+        _make_queue_field(
             "admin_queue",
             "AdminQueue",
             QueueForm.NONE,
@@ -258,7 +258,7 @@ USER_MESSAGE: Final = Layout(
             QueueForm.PRIVATE,
             QueueForm.DIRECT,
         ),
-        _queue("response_queue", "ResponseQueue", *QueueForm),
+        _make_queue_field("response_queue", "ResponseQueue", *QueueForm),
         when("connector_type", Value("connector_type", GUID_PACKET, "ConnectorType")),
     ),
     when("transaction", Value("transaction", Nested(TRANSACTION_HEADER), "TransactionHeader")),

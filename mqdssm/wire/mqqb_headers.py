@@ -184,7 +184,7 @@ class AddressHeader:
     names: tuple[packets.FormatNameElement, ...] = ()
 
 
-def _address_header(number: int) -> Layout[AddressHeader]:
+def _make_address_header(number: int) -> Layout[AddressHeader]:
     return Layout(
         AddressHeader,
         "[MS-MQMQ] 2.2.20.2",
@@ -229,9 +229,9 @@ class QueueList:
 MULTI_QUEUE_FORMAT_HEADER: Final = Layout(
     packets.MultiQueueFormatHeader,
     "[MS-MQMQ] 2.2.20.1",
-    Value("destination", QueueList(_address_header(0x0064)), "Destination"),
-    Value("administration", QueueList(_address_header(0x00C8)), "Administration"),
-    Value("response", QueueList(_address_header(0x012C)), "Response"),
+    Value("destination", QueueList(_make_address_header(0x0064)), "Destination"),
+    Value("administration", QueueList(_make_address_header(0x00C8)), "Administration"),
+    Value("response", QueueList(_make_address_header(0x012C)), "Response"),
     *header(
         "Signature",  # 2.2.20.3
         Const("ID", U16, 0x015E),

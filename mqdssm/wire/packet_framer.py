@@ -71,10 +71,10 @@ class StreamReader(ABC, Generic[T]):
                     at += self._needed
                     self._needed, self._has_start = BASE_HEADER_BYTES, False
                 else:
-                    self._needed, self._has_start = self._total_bytes(data), True
+                    self._needed, self._has_start = self._read_total_bytes(data), True
         return at
 
-    def _total_bytes(self, header: bytes) -> int:
+    def _read_total_bytes(self, header: bytes) -> int:
         """Return the size of a packet by its BaseHeader.
 
         A header like that of the last user packet is read faster.

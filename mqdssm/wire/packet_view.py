@@ -67,7 +67,7 @@ def show_packet(data: bytes) -> Shown:
     return Shown({**packet_view.fields, "MessagePropertiesHeader": properties}, body.error)
 
 
-def packet_name(data: bytes) -> str:
+def name_packet(data: bytes) -> str:
     """Return the name of a packet's kind, as ``UserMessage``.
 
     The name of a damaged packet is an empty text.

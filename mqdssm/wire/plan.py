@@ -144,40 +144,40 @@ def _is_fixed(field: fields.Field) -> bool:
     return isinstance(field, FIXED) and isinstance(field.codec, Scalar)
 
 
-def fixed(slot: fields.Fixed) -> Scalar:
+def choose_scalar(slot: fields.Fixed) -> Scalar:
     """Return the codec of a field of fixed size."""
     if not isinstance(slot.codec, Scalar):
         raise TypeError(f"{fields.label(slot)} has no fixed size")
     return slot.codec
 
 
-def _steps(declared: Sequence[fields.Field]) -> Iterator[Step]:
+def _plan_steps(declared: Sequence[fields.Field]) -> Iterator[Step]:
     for in_run, group in groupby(declared, key=_is_fixed):
         members = tuple(group)
         if in_run:
             slots = tuple(member for member in members if isinstance(member, FIXED))
-            yield FieldRun(slots, struct.Struct("<" + "".join(fixed(slot).code for slot in slots)))
+            yield FieldRun(slots, struct.Struct("<" + "".join(choose_scalar(slot).code for slot in slots)))
             continue
         for member in members:
             if isinstance(member, fields.When):
-                yield Branch(member, tuple(_steps(member.fields)))
+                yield Branch(member, tuple(_plan_steps(member.fields)))
             elif isinstance(member, (*_BODIES, fields.Align)):
                 yield member
             else:
                 raise TypeError(f"{fields.label(member)}: a number must have a fixed size")
 
 
-def each_field(declared: Sequence[fields.Field], path: Path = ()) -> Iterator[tuple[fields.Field, Path]]:
+def list_fields(declared: Sequence[fields.Field], path: Path = ()) -> Iterator[tuple[fields.Field, Path]]:
     """Yield all fields, also optional ones, with the `When` fields around each."""
     for field in declared:
         yield field, path
         if isinstance(field, fields.When):
-            yield from each_field(field.fields, (*path, field))
+            yield from list_fields(field.fields, (*path, field))
         elif isinstance(field, fields.Bits):
             yield from ((part, path) for part in field.parts)
 
 
-def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
+def count_least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
     """Return the least number of bytes of these steps."""
     total = 0
     for step in steps:
@@ -188,7 +188,7 @@ def least_bytes(steps: Sequence[Step], guards: Mapping[str, Any]) -> int:
         elif isinstance(step, fields.Items) and step.name in guards:
             total += guards[step.name].low * size_of(step.codec)
         elif isinstance(step, fields.Keyed):
-            total += guards[step.name].low * (step.key.size + least_value(step))
+            total += guards[step.name].low * (step.key.size + count_least_value(step))
         elif isinstance(step, fields.Choice):
             total += min(0 if codec is None else size_of(codec) for codec in step.codecs.values())
     return total
@@ -199,12 +199,12 @@ def size_of(codec: fields.AnyCodec) -> int:
     return codec.size if isinstance(codec, Scalar) else codec.least
 
 
-def least_value(keyed: fields.Keyed) -> int:
+def count_least_value(keyed: fields.Keyed) -> int:
     """Return the size of the shortest value in bytes, for any key."""
     return min(map(size_of, keyed.codecs.values()))
 
 
-def _default(of: Any, name: str, section: str) -> Any:
+def _find_default(of: Any, name: str, section: str) -> Any:
     if of.default is not MISSING:
         return of.default
     if of.default_factory is not MISSING:
@@ -266,7 +266,7 @@ def _prove_ends(section: str, walked: Sequence[tuple[fields.Field, Path]], guard
     last = walked[-1][0]
     for at, (field, path) in enumerate(walked):
         if isinstance(field, fields.When) and field.left:
-            inside = {getattr(inner, "name", None) for inner, _ in each_field(field.fields)}
+            inside = {getattr(inner, "name", None) for inner, _ in list_fields(field.fields)}
             at_end = walked[-1][1][:1] == (field,)
             if path or not field.is_with or field.name not in inside or not at_end:
                 raise TypeError(f"{section}: when_left({field.name!r}) must hold it, and be last")
@@ -310,7 +310,7 @@ def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> Layo
     """
     if not is_dataclass(cls):
         raise TypeError(f"{section}: {cls.__name__} is no dataclass")
-    walked = tuple(each_field(declared))
+    walked = tuple(list_fields(declared))
     fields_by_name = {field.name: field for field in dataclasses.fields(cls) if field.init}
     names = [field.name for field, _ in walked if isinstance(field, _BODIES)]
     if sorted(names) != sorted(fields_by_name):
@@ -327,24 +327,26 @@ def make_plan(cls: type, section: str, declared: Sequence[fields.Field]) -> Layo
     guards = _find_guards(section, walked)
     _prove_ends(section, walked, guards)
     optional = {field.name for field, path in walked if path and isinstance(field, _BODIES)}
-    defaults = {name: _default(fields_by_name[name], name, section) for name in names if name in optional}
+    defaults = {
+        name: _find_default(fields_by_name[name], name, section) for name in names if name in optional
+    }
     for name, guard in guards.items():
         if isinstance(guard, fields.Flag) and defaults[name] is not None:
             raise TypeError(f"{section}: the default of {name} must be None")
-    steps = tuple(_steps(declared))
-    least = least_bytes(steps, guards)
+    steps = tuple(_plan_steps(declared))
+    least = count_least_bytes(steps, guards)
     return LayoutPlan(steps, MappingProxyType(guards), MappingProxyType(defaults), tuple(names), least)
 
 
-def branch_names(steps: Sequence[Step]) -> Iterator[str]:
+def list_branch_names(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the names of the dataclass's fields within these steps."""
     for step in steps:
         if isinstance(step, FieldRun):
-            leaves = (leaf for leaf, _ in each_field(step.slots))
+            leaves = (leaf for leaf, _ in list_fields(step.slots))
             yield from (leaf.name for leaf in leaves if isinstance(leaf, fields.Value))
         elif isinstance(step, fields.Align):
             continue
         elif isinstance(step, Branch):
-            yield from branch_names(step.steps)
+            yield from list_branch_names(step.steps)
         else:
             yield step.name

@@ -12,7 +12,7 @@ from mqdssm.errors import DecodeError
 from mqdssm.model.propids import PROPIDS, Propid, Variant
 from mqdssm.wire import codecs
 from mqdssm.wire.fields import Keyed
-from mqdssm.wire.source import ENCODING_FAILURES, reader, writer
+from mqdssm.wire.source import ENCODING_FAILURES, make_reader, make_writer
 
 SECTION: Final = "[MS-MQCN] 2.2.3"
 
@@ -43,8 +43,8 @@ CODECS: Final[Mapping[Variant, codecs.Scalar | codecs.Codec]] = {
     Variant.BYTES: codecs.SizedBytes(codecs.U32, VALUE_BYTES_MAX),  # as the other vectors (decision R25)
 }
 """Codec of the values of each variant, except VT_VARIANT, which no property of a directory object has."""
-_READERS: Final = {variant: reader(codec) for variant, codec in CODECS.items()}
-_WRITERS: Final = {variant: writer(codec) for variant, codec in CODECS.items()}
+_READERS: Final = {variant: make_reader(codec) for variant, codec in CODECS.items()}
+_WRITERS: Final = {variant: make_writer(codec) for variant, codec in CODECS.items()}
 
 PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
     propid: CODECS[propid.variant] for propid in Propid
@@ -52,7 +52,7 @@ PROPERTY_CODECS: Final[Mapping[int, codecs.Scalar | codecs.Codec]] = {
 """Codec of the value of each property of directory objects."""
 
 
-def key_name(number: int) -> str:
+def name_key(number: int) -> str:
     """Return the name of a property for messages, or its number if it has no name."""
     propid = PROPIDS.get(number)
     return str(number) if propid is None else propid.spec_name
@@ -68,7 +68,7 @@ def properties(name: str, spec_key: str = "PropertyID", spec: str = "PropertyVal
         spec_key: name of the array of identifiers in the specification.
         spec: name of the array of values in the specification.
     """
-    return Keyed(name, codecs.U32, PROPERTY_CODECS, spec, spec_key, key_name)
+    return Keyed(name, codecs.U32, PROPERTY_CODECS, spec, spec_key, name_key)
 
 
 def decode_value(variant: Variant, data: bytes) -> Any:
@@ -80,7 +80,7 @@ def decode_value(variant: Variant, data: bytes) -> Any:
     """
     codec = CODECS.get(variant)
     if codec is None:
-        raise _no_form(variant)
+        raise _explain_no_form(variant)
     if isinstance(codec, codecs.Scalar) and len(data) < codec.size:
         raise DecodeError(SECTION, variant, 0, f"needs {codec.size} bytes, {len(data)} left")
     try:
@@ -101,12 +101,12 @@ def encode_value(variant: Variant, value: Any) -> bytes:
     """
     write = _WRITERS.get(variant)
     if write is None:
-        raise _no_form(variant)
+        raise _explain_no_form(variant)
     try:
         return write(value)
     except ENCODING_FAILURES as error:
         raise ValueError(f"{value!r} is no {variant}: {error}") from None
 
 
-def _no_form(variant: Variant) -> ValueError:
+def _explain_no_form(variant: Variant) -> ValueError:
     return ValueError(f"{variant} has no form in bytes")

@@ -35,7 +35,7 @@ from mqdssm.wire.fields import (
     label,
 )
 from mqdssm.wire.layout import Layout
-from mqdssm.wire.plan import FieldRun, fixed, size_of
+from mqdssm.wire.plan import FieldRun, choose_scalar, size_of
 from mqdssm.wire.structure_reader import StructureReader
 
 SEQUENCE_SUFFIX: Final = "_SEQNUM"
@@ -85,7 +85,7 @@ class _Tracer(StructureReader):
         if run.size > end - at:
             with suppress(DecodeError):  # the error is raised below
                 for slot in run.slots:
-                    packer = struct.Struct(f"<{fixed(slot).code}")
+                    packer = struct.Struct(f"<{choose_scalar(slot).code}")
                     need(self.layout.section, label(slot), at, packer.size, end)
                     (raw,) = packer.unpack_from(self.data, at)
                     self.slot(slot, raw, at)
@@ -204,7 +204,7 @@ def to_json_value(name: str, value: Any) -> Any:
     if isinstance(value, Guid):
         return str(value)
     if isinstance(value, bytes):
-        number = sequence_number(name, value)
+        number = read_sequence_number(name, value)
         return b64encode(value).decode() if number is None else int(number)
     if isinstance(value, int):
         return int(value)
@@ -213,7 +213,7 @@ def to_json_value(name: str, value: Any) -> Any:
     return value
 
 
-def sequence_number(name: str, value: bytes) -> SequenceNumber | None:
+def read_sequence_number(name: str, value: bytes) -> SequenceNumber | None:
     """Return the sequence number in a property's bytes ([MC-MQDSRP] 2.2.2).
 
     The property is known by its name. None if it is not a sequence number.

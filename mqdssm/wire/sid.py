@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
 _HEX: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,12}", re.ASCII)
 
 
-def _number(text: str, limit: int, whole: str) -> int:
+def _parse_number(text: str, limit: int, whole: str) -> int:
     if _NUMBER.fullmatch(text):
         value = int(text)
     elif _HEX.fullmatch(text):
@@ -61,8 +61,8 @@ def _split_parts(text: str) -> tuple[int, tuple[int, ...]]:
         raise ValueError(f"no SID: {text!r}: expected S-1-authority-subauthority-...")
     if len(pieces) - 3 > SUBAUTHORITIES_MAX:
         raise ValueError(f"no SID: {text!r}: {len(pieces) - 3} subauthorities, at most {SUBAUTHORITIES_MAX}")
-    authority = _number(pieces[2], AUTHORITY_MAX, text)
-    return authority, tuple(_number(piece, SUBAUTHORITY_MAX, text) for piece in pieces[3:])
+    authority = _parse_number(pieces[2], AUTHORITY_MAX, text)
+    return authority, tuple(_parse_number(piece, SUBAUTHORITY_MAX, text) for piece in pieces[3:])
 
 
 def _format_text(authority: int, subauthorities: tuple[int, ...]) -> str:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.model.names import DirectFormatName, FormatName, PrivateFormatName, PublicFormatName
-from mqdssm.model.packet_messages import direct_text
+from mqdssm.model.packet_messages import format_direct
 from mqdssm.model.transport import AuthenticationLevel, Message, MessageId
 
 _UTF16: Final = "utf-16-le"
@@ -42,7 +42,7 @@ def _encode_queue(name: FormatName | None) -> bytes:
         case None:
             return b""
         case DirectFormatName():
-            data = (direct_text(name) + "\0").encode(_UTF16)
+            data = (format_direct(name) + "\0").encode(_UTF16)
             return struct.pack("<H", len(data)) + data
         case PrivateFormatName(guid=guid, number=number, journal=False):
             return bytes(Guid.of(guid)) + struct.pack("<I", number)
@@ -88,7 +88,7 @@ FIELDS: Final[Mapping[AuthenticationLevel, tuple[tuple[str, _Image], ...]]] = {
 """Fields that a signature covers, in order, with functions for their bytes ([MS-MQMQ] 2.5.1, 2.5.2)."""
 
 
-def signed_bytes(message: Message, level: AuthenticationLevel) -> bytes:
+def select_signed_bytes(message: Message, level: AuthenticationLevel) -> bytes:
     """Return the bytes to hash for a signature of a level ([MS-MQQB] 3.1.7.1.4).
 
     Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar, dump_sized_text, load_sized_text, pack_one
-from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, branch_names, each_field
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, list_branch_names, list_fields
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
@@ -25,7 +25,7 @@ ENCODING_FAILURES: Final = (ValueError, TypeError, AttributeError, struct.error)
 """Errors of codecs for a value that cannot be encoded."""
 
 
-def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
+def make_reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tuple[Any, int]]:
     """Return the function that decodes a value of any kind.
 
     The function has the arguments of `Codec.read`.
@@ -46,17 +46,17 @@ def reader(codec: fields.AnyCodec) -> Callable[[bytes, int, int, str, str], tupl
     return read
 
 
-def _unpacking(codec: fields.AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
+def _find_unpacking(codec: fields.AnyCodec) -> tuple[int, Callable[..., Any], Callable[[Any], Any] | None]:
     """Return size, `unpack_from` and `load` of a value of fixed size.
 
     For other values: 0, the reader and None.
     """
     if isinstance(codec, Scalar):
         return codec.size, struct.Struct(f"<{codec.code}").unpack_from, codec.load
-    return 0, reader(codec), None
+    return 0, make_reader(codec), None
 
 
-def writer(codec: fields.AnyCodec) -> Callable[[Any], bytes]:
+def make_writer(codec: fields.AnyCodec) -> Callable[[Any], bytes]:
     """Return the function that encodes a value of any kind."""
     if isinstance(codec, fields.Nested):
         return codec.layout.encode
@@ -83,7 +83,7 @@ def _check_value(section: str, name: str, codec: fields.AnyCodec, value: Any) ->
     """Refuse a value that its codec cannot encode."""
     try:
         if not isinstance(codec, Scalar):
-            writer(codec)(value)
+            make_writer(codec)(value)
         elif codec.size:
             pack_one(codec, value)
         elif codec.dump is not None:
@@ -114,7 +114,7 @@ def _explain_pairs(section: str, step: fields.Keyed, pairs: Iterable[tuple[int, 
         _check_value(section, f"{fields.label(step)} {step.key_name(key)}", step.codecs[key], value)
 
 
-def _text_form(step: fields.Text16) -> str:
+def _describe_text_form(step: fields.Text16) -> str:
     return f"terminated={step.terminated}, omitted={step.omitted}"
 
 
@@ -293,7 +293,9 @@ class _ReadWriter(_Writer):
         self.line("offset += size")
 
     def keyed(self, step: fields.Keyed) -> None:
-        keys = self.bind("keys", {int(key): (key, *_unpacking(codec)) for key, codec in step.codecs.items()})
+        keys = self.bind(
+            "keys", {int(key): (key, *_find_unpacking(codec)) for key, codec in step.codecs.items()}
+        )
         self.line(f"size = g_{step.name} * {step.key.size}")
         self.refuse_if("size > end - offset")
         iterate = self.bind("iterate", struct.Struct(f"<{step.key.code}").iter_unpack)
@@ -318,7 +320,7 @@ class _ReadWriter(_Writer):
 
     def choice(self, step: fields.Choice) -> None:
         codecs = step.codecs.items()
-        readers = {int(key): _read_nothing if codec is None else reader(codec) for key, codec in codecs}
+        readers = {int(key): _read_nothing if codec is None else make_reader(codec) for key, codec in codecs}
         self.line(f"read = {self.bind('readers', readers)}.get(g_{step.name})")
         self.refuse_if("read is None")
         self.line(f"item, offset = read(data, offset, end, section, {fields.label(step)!r})")
@@ -339,7 +341,7 @@ class _ReadWriter(_Writer):
             self.line(f"v_{step.name} = data[offset:offset + size]")
         else:
             load = self.bind("load", load_sized_text)
-            self.line(f"v_{step.name} = {load}(data[offset:offset + size], {_text_form(step)})")
+            self.line(f"v_{step.name} = {load}(data[offset:offset + size], {_describe_text_form(step)})")
         self.line("offset += size")
 
     def branch(self, branch: Branch) -> None:
@@ -348,7 +350,7 @@ class _ReadWriter(_Writer):
         self.line(f"if {number}:" if branch.when.is_with else f"if not {number}:")
         self.depth += 1
         self.steps(branch.steps)
-        names = tuple(branch_names(branch.steps))
+        names = tuple(list_branch_names(branch.steps))
         if branch.when.is_with and name in names:
             self.refuse_if(f"not ({self.presence_condition(branch)})")
         self.depth -= 1
@@ -427,7 +429,7 @@ class _WriteWriter(_Writer):
         if isinstance(step, fields.Bytes):
             packed = f"bytes(memoryview(v_{name}))"
         else:
-            packed = f"{self.bind('dump', dump_sized_text)}(v_{name}, {_text_form(step)})"
+            packed = f"{self.bind('dump', dump_sized_text)}(v_{name}, {_describe_text_form(step)})"
         self.trying(f"b_{name} = {packed}", f"refuse({spec!r}, error)")
         if isinstance(step, fields.Bytes):
             self.check_range(f"len(b_{name})", None, step.high, spec)
@@ -438,7 +440,7 @@ class _WriteWriter(_Writer):
         )
 
     def run(self, run: FieldRun) -> None:
-        for slot, _ in each_field(run.slots):
+        for slot, _ in list_fields(run.slots):
             if isinstance(slot, fields.Guard):
                 self.number(slot)
         if self.plan.total is not None and self.plan.total in run.slots:
@@ -450,7 +452,7 @@ class _WriteWriter(_Writer):
     def pack(self, run: FieldRun, statement: str) -> None:
         """Write the encoding of neighbouring fields, then the checks of their ranges."""
         raws = ", ".join(self.raw(slot) for slot in run.slots)
-        slots = [slot for slot, _ in each_field(run.slots) if isinstance(slot, fields.Value | fields.Guard)]
+        slots = [slot for slot, _ in list_fields(run.slots) if isinstance(slot, fields.Value | fields.Guard)]
         values = "".join(f"{'v' if isinstance(slot, fields.Value) else 'g'}_{slot.name}, " for slot in slots)
         explain = self.bind("explain", partial(_explain_slots, self.layout.section, slots))
         packed = f"{self.bind('pack', run.packer.pack)}({raws})"
@@ -482,7 +484,7 @@ class _WriteWriter(_Writer):
         return self.literal(value if codec.dump is None else codec.dump(value))
 
     def one(self, codec: fields.AnyCodec) -> str:
-        return self.bind("write", writer(codec))
+        return self.bind("write", make_writer(codec))
 
     def items(self, step: fields.Items) -> None:
         name = fields.label(step)
@@ -493,7 +495,7 @@ class _WriteWriter(_Writer):
         )
 
     def keyed(self, step: fields.Keyed) -> None:
-        writers = self.bind("writers", {int(key): writer(codec) for key, codec in step.codecs.items()})
+        writers = self.bind("writers", {int(key): make_writer(codec) for key, codec in step.codecs.items()})
         raw = f"{self.bind('dump', step.key.dump)}(key)" if step.key.dump is not None else "key"
         pack = self.bind("pack", struct.Struct(f"<{step.key.code}").pack)
         self.line("try:")
@@ -507,7 +509,7 @@ class _WriteWriter(_Writer):
 
     def choice(self, step: fields.Choice) -> None:
         codecs, name, value = step.codecs.items(), fields.label(step), f"v_{step.name}[1]"
-        writers = {int(key): _write_nothing if codec is None else writer(codec) for key, codec in codecs}
+        writers = {int(key): _write_nothing if codec is None else make_writer(codec) for key, codec in codecs}
         self.line(f"write = {self.bind('writers', writers)}.get(g_{step.name})")
         form = f"{{v_{step.name}[0]!r}}"
         self.refuse_if("write is None", name, f"cannot be sent in the form {form}")
@@ -530,7 +532,7 @@ class _WriteWriter(_Writer):
         self.depth += 1
         self.steps(branch.steps)
         self.depth -= 1
-        names = tuple(branch_names(branch.steps))
+        names = tuple(list_branch_names(branch.steps))
         if names:
             self.line("else:")
         self.depth += 1

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from mqdssm.errors import DecodeError
 from mqdssm.wire import fields
 from mqdssm.wire.codecs import Scalar, load_sized_text, need
-from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, Step, branch_names
+from mqdssm.wire.plan import Branch, FieldRun, LayoutPlan, PlanVisitor, Step, list_branch_names
 
 if TYPE_CHECKING:
     from mqdssm.wire.layout import Layout
 
 
-def range_problem(value: int, low: int | None, high: int | None) -> str:
+def check_range(value: int, low: int | None, high: int | None) -> str:
     """Return the problem of a number outside a range, or an empty text."""
     if low is not None and value < low:
         return f"is {value}, at least {low}"
@@ -33,7 +33,7 @@ def guard_problem(guard: fields.Guard, number: int) -> str:
     if isinstance(guard, fields.Select):
         return ""
     if not isinstance(guard, fields.Flag):
-        return range_problem(number, guard.low, guard.high)
+        return check_range(number, guard.low, guard.high)
     if isinstance(guard.yes, int) and number not in {0, guard.yes}:
         return f"is {number}, must be 0 or {guard.yes}"
     return ""
@@ -94,12 +94,12 @@ class StructureReader(PlanVisitor):
         """Decode neighbouring fields of fixed size."""
         offset = self.offset
         for slot in run.slots:
-            need(self.layout.section, fields.label(slot), offset, _size(slot), self.end)
-            offset += _size(slot)
+            need(self.layout.section, fields.label(slot), offset, _measure_slot(slot), self.end)
+            offset += _measure_slot(slot)
         self.offset, at = offset, self.offset
         for slot, raw in zip(run.slots, run.packer.unpack_from(self.data, at), strict=True):
             self.slot(slot, raw, at)
-            at += _size(slot)
+            at += _measure_slot(slot)
 
     def slot(self, slot: fields.Fixed, raw: Any, at: int) -> None:
         """Process one decoded number: keep it, compare it or ignore it."""
@@ -109,7 +109,7 @@ class StructureReader(PlanVisitor):
         problem = ""
         match slot:
             case fields.Value():
-                problem = range_problem(value, slot.low, slot.high)
+                problem = check_range(value, slot.low, slot.high)
                 self.values[slot.name] = value
                 self.places[slot.name] = fields.label(slot), at
             case fields.Const() if value != slot.value:
@@ -128,7 +128,7 @@ class StructureReader(PlanVisitor):
 
     def total(self, slot: fields.TotalSize, value: int) -> str:
         """Set the end of the structure; return the problem of its size, or an empty text."""
-        if problem := range_problem(value, None, slot.high):
+        if problem := check_range(value, None, slot.high):
             return problem
         size = value + (slot.uncounted_bytes if self.numbers.get(slot.uncounted) else 0)
         if self.start + size < self.offset:
@@ -234,12 +234,12 @@ class StructureReader(PlanVisitor):
         name = branch.when.name
         number = self.end - self.offset if branch.when.left else self.numbers[name]
         if bool(number) is not branch.when.is_with:
-            for absent in branch_names(branch.steps):
+            for absent in list_branch_names(branch.steps):
                 self.values[absent] = self.layout.plan.defaults[absent]
             return
         at = self.offset
         self.steps(branch.steps)
-        if branch.when.is_with and name in branch_names(branch.steps):
+        if branch.when.is_with and name in list_branch_names(branch.steps):
             value = self.values[name]
             if not is_present(self.layout.plan, branch, value):
                 self.refuse(name, at, "is announced and empty")
@@ -254,7 +254,7 @@ def is_present(plan: LayoutPlan, branch: Branch, value: Any) -> bool:
     return bool(value)
 
 
-def _size(slot: fields.Fixed) -> int:
+def _measure_slot(slot: fields.Fixed) -> int:
     return slot.codec.size if isinstance(slot.codec, Scalar) else 0
 
 

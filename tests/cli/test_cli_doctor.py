@@ -274,10 +274,10 @@ def test_schema_show(alone, kind):
 def test_schema_ldif_is_the_generated_text(alone):
     from mqdssm.tables import ldif
 
-    assert alone("schema", "ldif").stdout == ldif.openldap_config_ldif()
-    assert alone("schema", "ldif", "--format", "schema").stdout == ldif.openldap_schema_text()
-    for form, made in (("config", ldif.openldap_config_ldif), ("schema", ldif.openldap_schema_text)):
+    assert alone("schema", "ldif").stdout == ldif.format_openldap_config()
+    assert alone("schema", "ldif", "--format", "schema").stdout == ldif.format_openldap_schema()
+    for form, made in (("config", ldif.format_openldap_config), ("schema", ldif.format_openldap_schema)):
         assert alone("schema", "ldif", "--format", f"replication-{form}").stdout == made(ldif.REPLICATION)
     tree = alone("schema", "ldif", "--format", "base-tree", "--root", "DC=x,DC=y").stdout
-    assert tree == ldif.base_tree_ldif("DC=x,DC=y")
+    assert tree == ldif.format_base_tree("DC=x,DC=y")
     assert "DC=x,DC=y" in alone("schema", "ldif", "--format", "root-dse", "--root", "DC=x,DC=y").stdout

@@ -11,11 +11,11 @@ from mqdssm.tables.access import (
     KINDS,
     AccessKind,
     AdRight,
-    ace_from_directory,
-    ace_to_directory,
     flags_of_parts,
     from_directory,
     is_raw,
+    map_ace_from_directory,
+    map_ace_to_directory,
     to_directory,
 )
 from mqdssm.wire import masks
@@ -67,7 +67,7 @@ def test_all_named_masks_are_among_them(name: str) -> None:
 def granted(mask: int, kind: AccessKind) -> dict[object, int]:
     """What Active Directory grants for a mask of MSMQ: object type -> bits."""
     found: dict[object, int] = {}
-    for ace in ace_to_directory(allow(SOMEBODY, mask), kind):
+    for ace in map_ace_to_directory(allow(SOMEBODY, mask), kind):
         found[ace.object_type] = found.get(ace.object_type, 0) | ace.mask
     return found
 
@@ -100,28 +100,30 @@ def test_the_extended_rights_of_the_schema() -> None:
 def test_rights_that_an_administrator_of_windows_grants() -> None:
     queue = KINDS["mSMQQueue"]
     receive, peek = queue.carriers[0].object_type, queue.carriers[1].object_type
-    assert ace_from_directory(allow_object(EVERYONE, 0x100, receive), queue) == allow(EVERYONE, 0x3)
-    assert ace_from_directory(allow_object(EVERYONE, 0x100, peek), queue) == allow(EVERYONE, 0x2)
-    assert ace_from_directory(allow(EVERYONE, 0x100), queue) == allow(EVERYONE, 0xF)  # all extended rights
-    assert ace_from_directory(allow(EVERYONE, 0xF01FF), queue) == allow(EVERYONE, 0xF003F)
-    assert ace_from_directory(allow(EVERYONE, 0x20094), queue) == allow(EVERYONE, 0x20020)
-    assert ace_from_directory(allow(EVERYONE, masks.GENERIC_ALL), queue) == allow(EVERYONE, 0xF003F)
-    assert ace_from_directory(allow(EVERYONE, masks.GENERIC_READ), queue) == allow(EVERYONE, 0x20020)
-    assert ace_from_directory(deny(EVERYONE, 0x10), queue) == deny(EVERYONE, 0x20)
+    assert map_ace_from_directory(allow_object(EVERYONE, 0x100, receive), queue) == allow(EVERYONE, 0x3)
+    assert map_ace_from_directory(allow_object(EVERYONE, 0x100, peek), queue) == allow(EVERYONE, 0x2)
+    assert map_ace_from_directory(allow(EVERYONE, 0x100), queue) == allow(
+        EVERYONE, 0xF
+    )  # all extended rights
+    assert map_ace_from_directory(allow(EVERYONE, 0xF01FF), queue) == allow(EVERYONE, 0xF003F)
+    assert map_ace_from_directory(allow(EVERYONE, 0x20094), queue) == allow(EVERYONE, 0x20020)
+    assert map_ace_from_directory(allow(EVERYONE, masks.GENERIC_ALL), queue) == allow(EVERYONE, 0xF003F)
+    assert map_ace_from_directory(allow(EVERYONE, masks.GENERIC_READ), queue) == allow(EVERYONE, 0x20020)
+    assert map_ace_from_directory(deny(EVERYONE, 0x10), queue) == deny(EVERYONE, 0x20)
     journal = queue.carriers[3].object_type
-    assert ace_from_directory(allow_object(EVERYONE, 0x100, journal), queue) == allow(EVERYONE, 0xA)
+    assert map_ace_from_directory(allow_object(EVERYONE, 0x100, journal), queue) == allow(EVERYONE, 0xA)
     machine = KINDS["mSMQConfiguration"]
     for carrier, rights in ((machine.carriers[0], 0x3), (machine.carriers[3], 0xC0)):
         granted_there = allow_object(EVERYONE, 0x100, carrier.object_type)
-        assert ace_from_directory(granted_there, machine) == allow(EVERYONE, rights)
+        assert map_ace_from_directory(granted_there, machine) == allow(EVERYONE, rights)
     # the same object, another right: no extended right, but a property set that happens to be called so
     other = allow_object(EVERYONE, int(AdRight.READ_PROPERTY), receive)
-    assert ace_from_directory(other, queue) == other
+    assert map_ace_from_directory(other, queue) == other
     # refusing to receive refuses no peeking
     refused = Ace(AceType.ACCESS_DENIED_OBJECT, 0, 0x100, EVERYONE, receive)
-    assert ace_from_directory(refused, queue) == deny(EVERYONE, 0x1)
+    assert map_ace_from_directory(refused, queue) == deny(EVERYONE, 0x1)
     # listing, deleting children: nothing of MSMQ's
-    assert ace_from_directory(allow(EVERYONE, 0x46), queue) is None
+    assert map_ace_from_directory(allow(EVERYONE, 0x46), queue) is None
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -130,10 +132,10 @@ def test_masks_that_were_stored_without_translation(name: str) -> None:
     for mask in kind.raw:
         ace = allow(EVERYONE, mask)
         assert is_raw(ace, kind)
-        assert ace_from_directory(ace, kind) == ace
+        assert map_ace_from_directory(ace, kind) == ace
     for mask in masks_of(kind):
-        assert not any(is_raw(made, kind) for made in ace_to_directory(allow(EVERYONE, mask), kind))
-        assert not any(is_raw(made, kind) for made in ace_to_directory(deny(EVERYONE, mask), kind))
+        assert not any(is_raw(made, kind) for made in map_ace_to_directory(allow(EVERYONE, mask), kind))
+        assert not any(is_raw(made, kind) for made in map_ace_to_directory(deny(EVERYONE, mask), kind))
 
 
 @given(kinds, st.integers(0, 2**32 - 1), st.sampled_from(ORDINARY))

@@ -21,7 +21,7 @@ from mqdssm.cli.table_layout import layout_of
 from mqdssm.cli.watch.lines import format_status
 from mqdssm.errors import GenericDirectoryError, MappingError
 from mqdssm.model.elements import Queue
-from mqdssm.model.safe_text import printable_json, visible
+from mqdssm.model.safe_text import escape_json, make_visible
 from mqdssm.pipeline.diff.changes import _Changes, _format_comment
 from mqdssm.pipeline.inventory.writers import _format_csv_line, format_cell, format_json_line
 from mqdssm.pipeline.ldif import make_replacement, record
@@ -122,7 +122,7 @@ def test_csv_has_one_row_for_each(first: str, second: str) -> None:
     listed = _format_csv_line([format_cell(first), format_cell([second, 1]), format_cell(None)])
     assert is_harmless(listed.removesuffix("\r\n"))
     ((one, two, none),) = csv.reader(io.StringIO(listed, newline=""), strict=True)
-    assert one.removeprefix("'") == visible(first) or one == visible(first)
+    assert one.removeprefix("'") == make_visible(first) or one == make_visible(first)
     assert one[:1] not in set("=+-@\t\r")
     assert (two[-3:], none) == ("; 1", "")
 
@@ -139,8 +139,8 @@ def test_a_guid_map_keeps_its_lines(tmp_path_factory, dn: str) -> None:
 def test_json_means_what_it_meant(text: str) -> None:
     value = {text: [text, 1]}
     for made in (json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False, indent=2)):
-        assert json.loads(printable_json(made)) == value
-        assert is_harmless(printable_json(made))
+        assert json.loads(escape_json(made)) == value
+        assert is_harmless(escape_json(made))
     assert is_harmless(format_json_line(value))
     told = format_status(("1", datetime(2026, 1, 31, tzinfo=UTC)), "ready", text=text)
     assert told.isprintable()
@@ -165,7 +165,7 @@ def test_terminals_are_not_steered(text: str) -> None:
         say(exits.words_of(GenericDirectoryError(text, dn=text, server_text=text)))
         say(exits.as_json(GenericDirectoryError(text, dn=text, server_text=text), 6))
     assert is_harmless(out.getvalue())
-    assert out.getvalue().splitlines()[0] == visible(text)
+    assert out.getvalue().splitlines()[0] == make_visible(text)
 
 
 @given(HOSTILE, st.integers(20, 200))
@@ -174,7 +174,7 @@ def test_tables_of_a_terminal_are_not_steered(text: str, width: int) -> None:
 
     drawn = io.StringIO()
     console = Console(file=drawn, width=width, color_system=None, highlight=False, markup=False, emoji=False)
-    rows = [[visible(text), str(GUID)]]
+    rows = [[make_visible(text), str(GUID)]]
     console.print(layout_of(["Label", "Identifier"], rows, width).rendered(rows, head=True))
     assert is_harmless(drawn.getvalue())
 

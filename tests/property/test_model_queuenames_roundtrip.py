@@ -8,9 +8,9 @@ from mqdssm.model.queuenames import (
     check_new_name,
     check_stored_name,
     hash_string,
+    list_rdn_candidates,
     lower_each,
     name_of,
-    rdn_candidates,
     rdn_of,
     units_of,
 )
@@ -59,7 +59,7 @@ NEW_NAMES = st.text(
 @example("#" * 147)
 @example("abc-0123abcd")
 def test_every_form_reads_back_as_the_name(name):
-    for cn, extension in rdn_candidates(name):
+    for cn, extension in list_rdn_candidates(name):
         assert name_of(cn, extension) == lower_each(name)
         assert units_of(cn) <= 64
         assert extension is None or 1 <= units_of(extension) <= 92
@@ -77,8 +77,8 @@ def test_what_may_be_created_can_be_stored(name):
 @given(STORED_NAMES)
 def test_the_name_that_was_read_leads_to_the_same_object(name):
     read = name_of(*rdn_of(name))
-    assert [lower_each(form.cn) for form in rdn_candidates(read)] == [
-        lower_each(form.cn) for form in rdn_candidates(name)
+    assert [lower_each(form.cn) for form in list_rdn_candidates(read)] == [
+        lower_each(form.cn) for form in list_rdn_candidates(name)
     ]
 
 
@@ -97,7 +97,7 @@ def test_the_first_form_is_the_one_that_windows_computes(name):
         digits = hash_string(with_backslashes.decode("utf-16-le"))
         assert rdn_of(name) == (f"{head.replace(chr(92), '')}-{digits}", rest)
     else:
-        assert len(rdn_candidates(name)) == 1
+        assert len(list_rdn_candidates(name)) == 1
         assert "\\" not in (rdn_of(name).extension or "")
 
 

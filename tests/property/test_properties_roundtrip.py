@@ -127,7 +127,7 @@ def test_slices_ascend_without_gaps(first, width):
 
 @given(number=st.integers(1, numbering.NUMBER_MAX))
 def test_a_ceiling_is_a_step_at_most_above_its_number(number):
-    ceiling = numbering.ceiling_above(number)
+    ceiling = numbering.compute_ceiling(number)
     assert number <= ceiling < number + numbering.CEILING_STEP
 
 
@@ -139,7 +139,7 @@ def test_what_somebody_else_wrote_counts(object_type, data):
     row = data.draw(st.sampled_from(rows))
     old, new = data.draw(VALUES[row.propid.variant]), data.draw(VALUES[row.propid.variant])
     entry = entry_of(object_type, [(row.propid, old)])
-    raws, octets = row.stored_form(new)
+    raws, octets = row.encode_stored(new)
     if not raws or octets is not None or set(raws) == set(entry.get(row.ldap, ())):
         return  # nothing that an attribute alone could say
     assert properties_of(object_type, {**entry, row.ldap: raws}) == {row.propid: new}

@@ -101,16 +101,16 @@ def test_later_times_are_later_texts(seconds, more):
     kind=st.sampled_from([None, *DirectoryServerType]),
 )
 def test_service_bits_are_read_back(routing, remote, directory, kind):
-    bits = compute.service_type(
+    bits = compute.compute_service_type(
         routing_server=routing,
         remote_access_server=remote,
         directory_server=directory,
         directory_server_type=kind,
     )
     assert bool(bits & 1) is bool(routing)
-    assert compute.remote_access_server(bits) is bool(remote)
+    assert compute.is_remote_access_server(bits) is bool(remote)
     expected = (kind or DirectoryServerType.STANDALONE) if directory else None
-    found = compute.directory_server_type(directory_server=bool(directory), service=bits)
+    found = compute.compute_directory_server_type(directory_server=bool(directory), service=bits)
     assert found is expected
 
 
@@ -120,9 +120,9 @@ ROOT = DN.parse("DC=example,DC=com")
 @given(computer=TEXT, queue=TEXT)
 def test_names_put_into_a_dn_are_found_in_it(computer, queue):
     dn = str(places.queue_manager_dn(ROOT, computer).child("CN", queue))
-    assert compute.queue_place(dn) == (queue, computer)
-    assert compute.computer_name(str(places.queue_manager_dn(ROOT, computer))) == computer
-    assert compute.dn_of_directory_path(compute.directory_path(dn)) == DN.parse(dn)
+    assert compute.read_queue_place(dn) == (queue, computer)
+    assert compute.read_computer_name(str(places.queue_manager_dn(ROOT, computer))) == computer
+    assert compute.dn_of_directory_path(compute.build_directory_path(dn)) == DN.parse(dn)
 
 
 @given(one=st.uuids(), two=st.uuids())

@@ -172,7 +172,7 @@ def test_a_right_on_a_set_of_properties_counts_for_each_of_it(domain: Domain) ->
             "User", rights.Event.READ
         )
         session.modify(dn, {DESCRIPTOR: [again(before)]})
-    needed = schema_compare.needed_attributes()["user"]
+    needed = schema_compare.list_needed_attributes()["user"]
     assert needed == {"mSMQDigests", "mSMQSignCertificates", "objectSid", "objectGUID"}
     assert verdict.missing == f"RIGHT_GENERIC_READ (for objectGUID) on {dn}"
 

@@ -16,7 +16,7 @@ from mqdssm.pipeline.migrate.target import open_offline_session
 from mqdssm.samples.forms import SampleForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
-from mqdssm.tables.ldif import base_tree_entries, entry_ldif
+from mqdssm.tables.ldif import format_entry, list_base_tree_entries
 from mqdssm.testing.openldap import OpenLdapServer
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -49,7 +49,7 @@ def test_what_is_loaded_is_what_is_planned_for_an_empty_server(source, tmp_path)
         mine = {(one.dn.lower(), one.action) for one in operations_of(plan, tmp_path / "plan")}
         assert mine == {(one.dn.lower(), one.action) for one in operations_of(there, tmp_path / "there")}
         tree = tmp_path / "base-tree.ldif"
-        tree.write_text("".join(entry_ldif(pairs) + "\n" for pairs in base_tree_entries(ROOT)))
+        tree.write_text("".join(format_entry(pairs) + "\n" for pairs in list_base_tree_entries(ROOT)))
         server.load(tree, *(tmp_path / "ldif" / name for name in records if name < "7"))
         changes = tmp_path / "ldif" / "8-changes.ldif"
         login = ["-x", "-H", server.url, "-D", server.user, "-w", server.password]

@@ -28,7 +28,7 @@ from mqdssm.samples.forms import SampleForm, TableForm
 from mqdssm.samples.generate import generate
 from mqdssm.samples.plan import EnterprisePlan
 from mqdssm.samples.queues import Queues
-from mqdssm.tables.ldif import base_tree_entries, entry_ldif
+from mqdssm.tables.ldif import format_entry, list_base_tree_entries
 from mqdssm.testing.openldap import OpenLdapServer
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -391,9 +391,9 @@ def test_ldif_of_a_plan_is_what_slapadd_and_ldapmodify_take(server, tmp_path):
     ]
     assert sum(records.values()) == sum(level.rows for level in plan.levels)
     tree = tmp_path / "base-tree.ldif"
-    *places, services = base_tree_entries(server.base_dn)
+    *places, services = list_base_tree_entries(server.base_dn)
     entries = [*places, [*services, ("mSMQVersion", "200")]]  # as the server had it
-    tree.write_text("".join(entry_ldif(pairs) + "\n" for pairs in entries))
+    tree.write_text("".join(format_entry(pairs) + "\n" for pairs in entries))
     adds = [tmp_path / "ldif" / name for name in records if name < "7"]
     server.load(tree, *adds)
     changes = tmp_path / "ldif" / "8-changes.ldif"

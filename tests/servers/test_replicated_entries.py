@@ -25,7 +25,7 @@ from mqdssm.tables.properties import (
     identity_of,
     references_of,
 )
-from mqdssm.tables.property_rows import CHANGED, queue_rdn
+from mqdssm.tables.property_rows import CHANGED, make_queue_rdn
 from mqdssm.testing import OpenLdapServer
 
 ROOT = DN.parse("dc=example,dc=com")
@@ -91,7 +91,7 @@ def test_the_config_form_loads_after_the_other(tmp_path):
     core = "include: file:///etc/ldap/schema/core.ldif\n\n"
     head = "dn: cn=config\nobjectClass: olcGlobal\ncn: config\n\n"
     top = "dn: cn=schema,cn=config\nobjectClass: olcSchemaConfig\ncn: schema\n\n"
-    parts = "\n".join(ldif.openldap_config_ldif(part) for part in (ldif.MSMQ, ldif.REPLICATION))
+    parts = "\n".join(ldif.format_openldap_config(part) for part in (ldif.MSMQ, ldif.REPLICATION))
     done = subprocess.run(
         ["/usr/sbin/slapadd", "-n0", "-F", folder],
         input=head + top + core + parts,
@@ -196,7 +196,7 @@ def objects(session):
     """One object of each type, where the adapter looks for it."""
     manager = places.queue_manager_dn(ROOT, "WEB01")
     add(session, ObjectType.MACHINE, manager, MACHINE_VALUES)
-    rdn = queue_rdn(QUEUE_VALUES[Propid.Q_PATHNAME])
+    rdn = make_queue_rdn(QUEUE_VALUES[Propid.Q_PATHNAME])
     add(session, ObjectType.QUEUE, manager.child("CN", rdn.cn), QUEUE_VALUES)
     for name, guid in (("Paris", SITE1), ("Lyon", SITE2)):
         values = {Propid.S_SITEID: guid, Propid.S_PATHNAME: name, Propid.S_INTERVAL1: 5, Propid.S_PSC: "psc"}

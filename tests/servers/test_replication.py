@@ -18,7 +18,7 @@ from mqdssm.model.hresults import Hresult
 from mqdssm.model.messages import Command
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
-from mqdssm.tables.property_rows import queue_rdn
+from mqdssm.tables.property_rows import make_queue_rdn
 from mqdssm.testing.openldap import OpenLdapServer
 
 CHANGES = 30
@@ -92,7 +92,7 @@ def test_the_adapter_finds_what_was_made_elsewhere(enterprise: Directories, work
         for thing in queues:
             found = directory.read(mqdssm.Queue, mqdssm.Filter("Identifier", "==", thing.identifier.uuid))
             path_name = str(thing.path_name)
-            if queue_rdn(path_name) is not None:  # others have a GUID as RDN (decision R53)
+            if make_queue_rdn(path_name) is not None:  # others have a GUID as RDN (decision R53)
                 assert str(found.pathname).casefold() == path_name.casefold()
             assert found.quota == (thing.values or {})[Propid.Q_QUOTA]
 

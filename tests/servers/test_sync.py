@@ -14,7 +14,7 @@ from support.sync.declared_worlds import World, declarations
 import mqdssm
 from mqdssm.errors import ConfigError
 from mqdssm.model.dn import DN
-from mqdssm.model.queuenames import rdn_candidates
+from mqdssm.model.queuenames import list_rdn_candidates
 from mqdssm.pipeline.migrate.applying import apply_plan
 from mqdssm.pipeline.sync import Declaration, DeclaredMachine, DeclaredQueue, DeclaredRights
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -126,7 +126,7 @@ def test_only_queues_of_declared_machines_are_pruned(world, tmp_path):
 def test_a_queue_in_the_raw_form_is_the_declared_one(world, tmp_path):
     """Long names with some characters have two forms (M7): neither is made again or pruned."""
     machine, name = world.machines[0], "a/b" * 30
-    usual, raw = rdn_candidates(name)
+    usual, raw = list_rdn_candidates(name)
     with world.connect() as directory:
         created = mqdssm.Queue(pathname=f"{machine}\\{name}", label="Raw")
         directory.create(created)

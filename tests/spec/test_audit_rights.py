@@ -10,7 +10,7 @@ from mqdssm import Filter, Queue, QueueManager, Site
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.references import References
 from mqdssm.model.dn import DN
-from mqdssm.model.queuenames import rdn_candidates
+from mqdssm.model.queuenames import list_rdn_candidates
 from mqdssm.tables.equality import find_differences
 from mqdssm.wire.acl import allow
 from mqdssm.wire.dtyp import SecurityDescriptor
@@ -221,8 +221,8 @@ def test_a_queue_of_another_program_under_its_raw_name_is_found(world) -> None:
     """Decision M7: look-up tries the form that Windows writes, then the raw one."""
     computer = world.computer_of(world.queue_manager())
     name = "r" * 10 + "/" + "r" * 60
-    raw = rdn_candidates(name)[-1]
-    assert raw != rdn_candidates(name)[0]
+    raw = list_rdn_candidates(name)[-1]
+    assert raw != list_rdn_candidates(name)[0]
     dn = world.ldap.add(
         world.queue_dn(computer, raw.cn),
         {"objectClass": "mSMQQueue", "objectGUID": uuid4().bytes_le, "mSMQQueueNameExt": raw.extension},

@@ -17,7 +17,7 @@ from support.replication.lying_servers import (
 )
 from support.replication.network import guid_of
 
-from mqdssm.model.messages import Command, deletion_properties
+from mqdssm.model.messages import Command, make_deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 
@@ -48,7 +48,7 @@ ROLES = {
         path_name="Mine",
     ),
     "the end of a site": asks(
-        PEC_PARTITION_ID, Command.DELETE, deletion_properties(ObjectType.SITE, 1), guid_identifier=SITE2
+        PEC_PARTITION_ID, Command.DELETE, make_deletion_properties(ObjectType.SITE, 1), guid_identifier=SITE2
     ),
     "another site's controller": asks(
         SITE2,
@@ -77,7 +77,7 @@ ROLES = {
     "the end of a controller": asks(
         SITE2,
         Command.DELETE,
-        deletion_properties(ObjectType.MACHINE, 1),
+        make_deletion_properties(ObjectType.MACHINE, 1),
         guid_identifier=guid_of("machine BSC2"),
     ),
     "a controller's key": asks(SITE2, Command.UPDATE, ((Propid.QM_SIGN_PK, b"mine"),), path_name="PSC2"),

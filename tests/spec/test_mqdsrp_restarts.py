@@ -18,7 +18,7 @@ from support.store.fixtures import by_socket
 from mqdssm.engines.replication.actions import Received, Resynchronize
 from mqdssm.engines.replication.operations import SavePartition
 from mqdssm.engines.replication.succession import GAP
-from mqdssm.model.messages import Command, CompleteSync0, Scope, deletion_properties
+from mqdssm.model.messages import Command, CompleteSync0, Scope, make_deletion_properties
 from mqdssm.model.propids import ObjectType
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
@@ -111,7 +111,10 @@ def test_nothing_is_persisted_of_a_full_synchronization_that_has_ended() -> None
 @pytest.mark.spec("MC-MQDSRP 3.3.7.10")
 def test_a_deleted_object_does_not_come_back_after_a_restart_on_a_directory() -> None:
     """Decisions R197 and R220, on slapd: the late copy of a change that had a deletion behind it."""
-    gone = {"command": Command.DELETE, "properties": deletion_properties(ObjectType.CN, Scope.ENTERPRISE)}
+    gone = {
+        "command": Command.DELETE,
+        "properties": make_deletion_properties(ObjectType.CN, Scope.ENTERPRISE),
+    }
     with OpenLdapServer(durable=False, replication=True) as slapd:
         with LdapStore.open(by_socket(slapd)) as store:
             server = Lone(store=store)

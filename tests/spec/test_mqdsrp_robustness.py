@@ -48,7 +48,7 @@ from mqdssm.model.messages import (
     Scope,
     SeqNumberHeader,
     SyncRequestMessage,
-    deletion_properties,
+    make_deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, PurgeState, Service
@@ -389,7 +389,7 @@ def test_a_change_that_we_had_before_a_full_synchronization_comes_with_its_repli
 ) -> None:
     """Decisions R197 (seed 851195), R220: its late copy brought an object back that was deleted since."""
     server = Lone()
-    properties = deletion_properties(ObjectType.CN, Scope.ENTERPRISE)
+    properties = make_deletion_properties(ObjectType.CN, Scope.ENTERPRISE)
     server.answered(
         numbered(1), numbered(2, name="cn1", command=Command.DELETE, properties=properties), numbered(3)
     )

@@ -43,7 +43,7 @@ from mqdssm.model.messages import (
     Command,
     DirectoryChange,
     SyncRequestMessage,
-    deletion_properties,
+    make_deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -247,7 +247,7 @@ def forge(net: Net, target: str, partition_id: Guid, kind: ObjectType, identifie
         previous_seq_number=last,
         seq_number=last.next(),
         purged_seq_number=MIN,
-        properties=deletion_properties(kind, 1),
+        properties=make_deletion_properties(kind, 1),
     )
     message = ChangePropagationMessage(site_id=SITE1, directory_changes=(forged,))
     event = Received(message=message, sender="Renamed", machine_id=guid_of("machine BSC1"))

@@ -37,7 +37,7 @@ from mqdssm.model.messages import (
     Command,
     DirectoryChange,
     PSCAckMessage,
-    deletion_properties,
+    make_deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
@@ -198,7 +198,7 @@ def test_a_psc_acknowledges_for_itself() -> None:
 @pytest.mark.parametrize(
     "lie",
     [
-        (Command.DELETE, SITE2, deletion_properties(ObjectType.SITE, 1)),
+        (Command.DELETE, SITE2, make_deletion_properties(ObjectType.SITE, 1)),
         (Command.SYNC, SITE2, ((Propid.S_PATHNAME, "Site2"), (Propid.S_PSC, "PSC1"))),
         (Command.SYNC, guid_of("enterprise"), ((Propid.E_NAME, "Mine"), (Propid.E_PECNAME, "PSC1"))),
         (Command.SYNC, guid_of("machine PSC2"), machine("PSC2", Service.BSC)),
@@ -271,7 +271,7 @@ def test_an_authority_has_no_successor_of_anothers_name() -> None:
         previous_seq_number=last,
         seq_number=last.next(),
         purged_seq_number=MIN,
-        properties=deletion_properties(ObjectType.SITE, 1),
+        properties=make_deletion_properties(ObjectType.SITE, 1),
     )
     message = ChangePropagationMessage(site_id=SITE1, directory_changes=(forged,))
     event = Received(message=message, sender="Renamed", machine_id=guid_of("machine BSC1"))

@@ -17,7 +17,7 @@ from mqdssm.model.messages import (
     ChangeRequestMessage,
     Command,
     Scope,
-    deletion_properties,
+    make_deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
@@ -222,7 +222,7 @@ def _delete_new(net: Net) -> int:
         ObjectType.QUEUE,
         identifier=guid_of(r"queue C14\new"),
         partition_id=SITE1,
-        properties=deletion_properties(ObjectType.QUEUE, 0),
+        properties=make_deletion_properties(ObjectType.QUEUE, 0),
     ).status
 
 

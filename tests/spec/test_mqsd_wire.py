@@ -16,7 +16,7 @@ from mqdssm.model.discovery import (
     PacketType,
     TopologyClientRequest,
     TopologyServerReply,
-    ipx_mask,
+    make_ipx_mask,
 )
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.wire.mqsd import LAYOUTS, PACKET_BYTES_MAX, SERVER_LIST, decode, encode, show_message
@@ -252,12 +252,16 @@ def test_counts_mask_and_size_must_be_right(at, number, words):
 def test_the_mask_over_ipx_has_a_bit_for_each_network(count):
     """As many bits as networks, whichever; none over IP."""
     networks = tuple(Guid(bytes([n]) * 16) for n in range(count))
-    assert ipx_mask(count).bit_count() == count
-    for mask in {0, ipx_mask(count), 0xFFFFFFFF ^ ipx_mask(32 - count) if count < 32 else 0xFFFFFFFF}:
+    assert make_ipx_mask(count).bit_count() == count
+    for mask in {
+        0,
+        make_ipx_mask(count),
+        0xFFFFFFFF ^ make_ipx_mask(32 - count) if count < 32 else 0xFFFFFFFF,
+    }:
         reply = replace(LONE_SITE, connected_networks=networks, connected_network_mask=mask)
         assert decode(encode(reply)) == reply
     with pytest.raises(ValueError, match="ConnectedNetworkMask has"):
-        replace(LONE_SITE, connected_networks=networks, connected_network_mask=ipx_mask(count) >> 1 or 3)
+        replace(LONE_SITE, connected_networks=networks, connected_network_mask=make_ipx_mask(count) >> 1 or 3)
 
 
 @pytest.mark.spec("MS-MQSD 2.2.3")
@@ -267,7 +271,7 @@ def test_1_to_32_connected_networks():
         with pytest.raises(ValueError, match="1 to 32 are allowed"):
             replace(LONE_SITE, connected_networks=(NETWORK,) * wrong)
         with pytest.raises(ValueError, match="1 to 32 are allowed"):
-            ipx_mask(wrong)
+            make_ipx_mask(wrong)
     nil = replace(LONE_SITE, connected_networks=(NULL_GUID,))
     assert decode(encode(nil)) == nil
 

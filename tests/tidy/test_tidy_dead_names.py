@@ -38,8 +38,8 @@ KEPT = {
         "compare_with_truth": "judges findings by the list of planted defects, as the tests do"
     },
     "mqdssm/tables/element_table.py": {
-        "ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",
-        "ldap_attributes": "[MS-MQDSSM] 3.1.6.10, proven against the table",
+        "list_ldap_pairs": "[MS-MQDSSM] 3.1.6.10, proven against the table",
+        "list_ldap_attributes": "[MS-MQDSSM] 3.1.6.10, proven against the table",
     },
 }
 """Names without a use that stay, and the reason."""

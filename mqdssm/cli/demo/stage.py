@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.table_layout import layout_of
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 
 if TYPE_CHECKING:
     from mqdssm.cli.output import Output
@@ -67,11 +67,11 @@ class DemoStage:
             from rich.padding import Padding
             from rich.text import Text
 
-            self._output.show(Padding(Text(f"→ {visible(text)}"), (0, 0, 0, 3), expand=False))
+            self._output.show(Padding(Text(f"→ {make_visible(text)}"), (0, 0, 0, 3), expand=False))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Print a table."""
-        cells = [[visible(cell) for cell in row] for row in rows]
+        cells = [[make_visible(cell) for cell in row] for row in rows]
         self.steps[-1]["results"].append({"columns": list(columns), "rows": cells})
         if not self._output.is_json:
             from rich.padding import Padding

@@ -366,6 +366,6 @@ def change(stage: DemoStage, directory: "Directory", computer: str) -> None:
 
 
 def _format_objects(kind: CommandType, objects: "list[Any]", names: tuple[str, ...]) -> list[list[str]]:
-    rows = kind.table.rows_for(names)
+    rows = kind.table.find_rows(names)
     items: list[DirectoryObject] = objects
     return [display.format_cells(obj, rows) for obj in items]

@@ -143,7 +143,7 @@ def list_objects(
         if run.output.is_json:
             run.output.json_array(display.json_of(obj) for obj in objects)
             return
-        rows = kind.table.rows_for(names or ())
+        rows = kind.table.find_rows(names or ())
         columns, cells_of = [row.adm for row in rows], display.format_cells
         remembers = kind.table.ldap_class in directory.session.profile.original_guid_classes
         if remembers and "Identifier" in columns:

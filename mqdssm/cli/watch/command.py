@@ -17,7 +17,7 @@ from mqdssm.cli.run import CommandRun, convert_usage_problems, declare_command
 from mqdssm.cli.watch.delivery import CommandRunner, LinePrinter
 from mqdssm.cli.watch.lines import format_status, json_of, text_of
 from mqdssm.cli.watch.termination import end_on_signals
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 
 if TYPE_CHECKING:
     from mqdssm.errors import DirectoryError
@@ -151,7 +151,7 @@ def watch(
 def _pass_on(changes: "Watch", deliver: Callable[[str], bool], *, is_json: bool) -> None:
     """Deliver changes one by one, and acknowledge each delivered one."""
     for change in changes:
-        if not deliver(json_of(change) if is_json else visible(text_of(change))):
+        if not deliver(json_of(change) if is_json else make_visible(text_of(change))):
             return
         changes.commit()
 

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.cli.objects import display
-from mqdssm.model.safe_text import printable_json
+from mqdssm.model.safe_text import escape_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +21,7 @@ def format_status(stamp: "tuple[str, datetime]", event: str, **more: str) -> str
     """Return a JSON line on the status of the watch."""
     name, time = stamp
     document = {"id": name, "time": _format_time(time), "event": event, **more}
-    return printable_json(json.dumps(document, ensure_ascii=False))
+    return escape_json(json.dumps(document, ensure_ascii=False))
 
 
 def _format_time(time: "datetime") -> str:
@@ -45,7 +45,7 @@ def json_of(change: "ObjectChange") -> str:
             for name, attribute_change in change.changes.items()
         },
     }
-    return printable_json(json.dumps(document, ensure_ascii=False))
+    return escape_json(json.dumps(document, ensure_ascii=False))
 
 
 def _convert_sides(change: "ObjectChange", name: str, attribute_change: "AttributeChange") -> dict[str, Any]:

@@ -37,9 +37,9 @@ from mqdssm.tables.ldap_results import (
     NO_SUCH_ATTRIBUTE,
     OTHER,
     RDN_VALUE_BYTES_MAX,
+    count_rdn_bytes,
     is_full,
     is_name_too_long,
-    rdn_bytes,
 )
 from mqdssm.wire.dtyp import Sid
 
@@ -166,9 +166,8 @@ class OpenLdap(Profile):
         elif code == 21 and text.startswith("objectClass:"):
             problem, hint = "the server does not know the object's class", SCHEMA_HINT
         elif dn is not None and is_name_too_long(code, text, dn):
-            problem = (
-                f"the name is too long for this server ({rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX})"
-            )
+            size = f"{count_rdn_bytes(dn)} bytes, at most {RDN_VALUE_BYTES_MAX}"
+            problem = f"the name is too long for this server ({size})"
         elif code == OTHER and is_full(code, text, dn):
             problem, hint = (
                 "the server's database is full",

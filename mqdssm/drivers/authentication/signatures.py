@@ -28,7 +28,7 @@ from mqdssm.model.transport import (
     SenderIdentifierType,
 )
 from mqdssm.wire.keys import PublicKey
-from mqdssm.wire.signing import signed_bytes
+from mqdssm.wire.signing import select_signed_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -141,7 +141,7 @@ class Signer:
             application_tag=message.application_tag or message.sent_at,
             correlation=message.identifier if message.correlation == NO_MESSAGE else message.correlation,
         )
-        data = signed_bytes(dated, message.authentication_level)
+        data = select_signed_bytes(dated, message.authentication_level)
         return replace(dated, signature=self._key.sign(data, message.hash_algorithm))
 
 
@@ -244,7 +244,7 @@ def _find_signing_key(
 ) -> UsableKey | None:
     """Return the key of a sender that a message was signed with; None if no key fits."""
     try:
-        data = signed_bytes(message, level)
+        data = select_signed_bytes(message, level)
     except ValueError:  # a destination that cannot be signed
         return None
     return find_signing_key(sender.keys, data, message.signature, message.hash_algorithm)

@@ -15,7 +15,7 @@ from mqdssm.drivers.queue_manager.outgoing import Address, address_of
 from mqdssm.drivers.threads import EventCounts, WarningLimit
 from mqdssm.drivers.transport import LocalQueue
 from mqdssm.errors import TransportError
-from mqdssm.model.transport import Message, MessageClass, MessageId, acknowledgement
+from mqdssm.model.transport import Message, MessageClass, MessageId, make_acknowledgement
 
 log: Final = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class Acknowledger:
         self.warnings.log(log, text, message.identifier, error)
 
     def _prepare(self, message: Message, message_class: MessageClass) -> Callable[[], object]:
-        ack = acknowledgement(message, message_class)
+        ack = make_acknowledgement(message, message_class)
         target = message.administration_queue
         may_be_sent = self.insecure_nacks or message_class not in _INSECURE
         if ack is None or target is None or not may_be_sent:

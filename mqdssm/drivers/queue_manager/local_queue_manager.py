@@ -276,7 +276,7 @@ class LocalQueueManager:
         if self._closed:
             raise TransportError(f"queue manager {self._machine_name} is closed")
         identifier = self._take_identifier()
-        complete = message.variant(
+        complete = message.make_variant(
             identifier=identifier, sent_at=int(self._clock()), destination=destination, body=message.body
         )
         if complete.authentication_level is not AuthenticationLevel.NONE:

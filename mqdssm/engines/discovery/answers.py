@@ -23,7 +23,7 @@ from mqdssm.model.discovery import (
     DirectoryServiceServer,
     PacketType,
     TopologyServerReply,
-    ipx_mask,
+    make_ipx_mask,
 )
 from mqdssm.model.guid import NULL_GUID, Guid
 from mqdssm.wire.mqsd import CLIENT_REQUEST, IP_REQUEST_BYTES, IPX_REQUEST_BYTES_MIN, encode
@@ -214,7 +214,7 @@ def _build_forms(
         reply = TopologyServerReply(
             correlation_id=NULL_GUID,
             connected_networks=networks,
-            connected_network_mask=ipx_mask(len(networks)) if is_ipx else 0,
+            connected_network_mask=make_ipx_mask(len(networks)) if is_ipx else 0,
         )
         forms[True, is_ipx] = _split_at_id(reply)
         if servers:

@@ -13,7 +13,7 @@ from mqdssm.engines.notification.settings import TIME_TO_REACH_QUEUE_S, SenderSe
 from mqdssm.errors import MappingError
 from mqdssm.model import transport
 from mqdssm.model.guid import Guid
-from mqdssm.model.messages import Properties, PropertyValue, Scope, deletion_properties
+from mqdssm.model.messages import Properties, PropertyValue, Scope, make_deletion_properties
 from mqdssm.model.names import PrivateFormatName
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import (
@@ -115,7 +115,7 @@ def update_of(notice: Notice, settings: SenderSettings) -> NotificationUpdate:
     )
 
 
-_DELETED: Final = deletion_properties(ObjectType.QUEUE, Scope.ENTERPRISE)  # MQDS_ENTERPRISESCOPE
+_DELETED: Final = make_deletion_properties(ObjectType.QUEUE, Scope.ENTERPRISE)  # MQDS_ENTERPRISESCOPE
 
 
 def _list_created_properties(notice: Notice) -> Properties:

@@ -13,7 +13,7 @@ from mqdssm.model.messages import (
     Properties,
     PropertyValue,
     Scope,
-    deletion_properties,
+    make_deletion_properties,
 )
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import Service
@@ -115,7 +115,7 @@ def make_deletion(
         previous_seq_number=MIN,
         seq_number=number,
         purged_seq_number=purged,
-        properties=deletion_properties(object_type, scope),
+        properties=make_deletion_properties(object_type, scope),
     )
 
 

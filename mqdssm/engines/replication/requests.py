@@ -68,7 +68,7 @@ def change_object(server: ReplicaState, event: ChangeObject) -> Job[None]:
 
 def _change_of_event(event: ChangeObject, properties: msg.Properties) -> msg.DirectoryChange | None:
     if event.command is msg.Command.DELETE:
-        properties = msg.deletion_properties(event.object_type, event.scope)
+        properties = msg.make_deletion_properties(event.object_type, event.scope)
     by_path = event.path_name is not None
     try:
         return msg.DirectoryChange(

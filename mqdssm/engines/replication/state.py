@@ -21,7 +21,7 @@ from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.outcomes import RequestKey, RequestOutcomes
 from mqdssm.engines.replication.settings import Settings
 from mqdssm.engines.replication.timers import TIMERS_CACHED, Timer, TimerPurpose
-from mqdssm.model.frozen_records import replacer
+from mqdssm.model.frozen_records import make_replacer
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import ChangeRequestMessage, DirectoryChange, ReplicationMessage
 from mqdssm.model.replication import PEC_PARTITION_ID, DirectoryNeighbor, DirectoryPartition, PurgeState
@@ -38,7 +38,7 @@ REPLICATION_PRIORITY: Final = 3
 
 key_of: Final = str.casefold
 """Returns the key by which names of machines are compared."""
-_replaced: Final = replacer(DirectoryPartition)
+_replaced: Final = make_replacer(DirectoryPartition)
 
 
 @dataclass(slots=True)

@@ -7,10 +7,10 @@ from mqdssm.engines.replication.jobs import Job, perform
 from mqdssm.engines.replication.operations import ChangesFound, LookupChanges
 from mqdssm.engines.replication.state import Partition, ReplicaState
 from mqdssm.model import messages as msg
-from mqdssm.model.frozen_records import copier
+from mqdssm.model.frozen_records import make_copier
 from mqdssm.model.seqnum import MAX, SequenceNumber
 
-_copied: Final = copier(msg.DirectoryChange, "previous_seq_number", "purged_seq_number")
+_copied: Final = make_copier(msg.DirectoryChange, "previous_seq_number", "purged_seq_number")
 
 
 def receive(server: ReplicaState, message: msg.SyncRequestMessage, sender: str) -> Job[None]:

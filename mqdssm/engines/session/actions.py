@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from mqdssm.engines.actions import Dropped, Note, StartTimer, StopTimer, TimerFired
-from mqdssm.model.frozen_records import quick_init
+from mqdssm.model.frozen_records import give_quick_init
 from mqdssm.model.guid import Guid
 from mqdssm.model.packets import ConnectionParameters, EstablishConnection, Ping, SessionAck, SessionHeader
 
@@ -143,7 +143,7 @@ class PacketReceived:
     connection: int = 0
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived:
     """A user message arrived: a UserMessage, OrderAck or FinalAck packet.
@@ -163,7 +163,7 @@ class MessageReceived:
     connection: int = 0
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressReceived:
     """Express messages without a SessionHeader have arrived, and are in their queues.
@@ -307,7 +307,7 @@ class TransmitMessages:
     session_header: SessionHeader | None = None
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptMessage:
     """Put a message that arrived into its queue, unless it is a duplicate.

@@ -252,7 +252,7 @@ class WatchedObjectReader:
         other_attributes = tuple(
             sorted(
                 attribute
-                for attribute in schema.allowed_attributes(table.ldap_class)
+                for attribute in schema.list_allowed_attributes(table.ldap_class)
                 if attribute.lower().startswith(_MSMQ) and attribute.lower() not in requested
             )
         )

@@ -22,7 +22,7 @@ from mqdssm.pipeline.diff.destination import PLACE, Destination
 from mqdssm.pipeline.diff.fields import ObjectDifferenceKind
 from mqdssm.pipeline.frames.columns import FRAME_TYPES
 from mqdssm.pipeline.ldif import make_modrdn, make_replacement, record
-from mqdssm.tables.ldif import comment
+from mqdssm.tables.ldif import format_comment
 from mqdssm.tables.row import Holder
 from mqdssm.wire.dtyp import SecurityDescriptor
 
@@ -287,7 +287,7 @@ def _list_written(row: Any) -> Sequence[str]:
 
 
 def _format_comment(text: str) -> str:
-    return comment(text) + "\n\n"
+    return format_comment(text) + "\n\n"
 
 
 def _add(new_entry: "MadeEntry") -> str:

@@ -12,7 +12,7 @@ from mqdssm.errors import ConfigError
 from mqdssm.model.elements import QueueManager
 from mqdssm.model.enums import DirectoryServerType
 from mqdssm.model.fieldtypes import spec_name
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.frames.columns import (
     CONVERT,
     FRAME_TYPES,
@@ -197,7 +197,7 @@ def check_ignored(ignored: Collection[str]) -> None:
             raise ConfigError(f"{attribute}: there is no type {type_name}; there are {', '.join(FRAMES)}")
         of_type = {field.name for field in FRAME_TYPES[type_name].columns} if type_name else column_names
         if column not in of_type:
-            hint = suggestion(column, of_type, otherwise="")
+            hint = suggest_name(column, of_type, otherwise="")
             raise ConfigError(f"there is no attribute {attribute} to ignore{hint}")
 
 

@@ -367,7 +367,7 @@ class DirectoryPath(ComputedColumn):
 
     def quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        return pc.binary_join_element_wise(compute.directory_path(""), batch.names, "")
+        return pc.binary_join_element_wise(compute.build_directory_path(""), batch.names, "")
 
 
 class Pathname(ComputedColumn):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.validate.rules.examiners import find_granted_rights, kind_of
-from mqdssm.tables.account_names import everywhere
+from mqdssm.tables.account_names import find_known_name
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import WRITE_DAC, WRITE_OWNER, MachineAccess, QueueAccess
 from mqdssm.wire.sid import EVERYONE
@@ -110,7 +110,7 @@ def names_of(sids: Collection[str], sets: "Mapping[str, Dataset]") -> dict[str, 
 
     The accounts are read in batches.
     """
-    names = {sid: name for sid in sids if (name := everywhere(sid))}
+    names = {sid: name for sid in sids if (name := find_known_name(sid))}
     return names | dict(_read_accounts(sids, sets))
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from mqdssm.events.durable_files import make_empty_folder, write_atomically
-from mqdssm.model.safe_text import csv_cell, printable_json, visible
+from mqdssm.model.safe_text import escape_json, format_csv_cell, make_visible
 from mqdssm.pipeline.inventory.collect import RECORDS, Inventory, Record
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -119,7 +119,7 @@ def format_csv_lines(columns: Sequence[str], records: Iterable[Record]) -> Itera
 
 
 def _format_csv_line(cells: Iterable[str]) -> str:
-    return ",".join(map(csv_cell, cells)) + "\r\n"
+    return ",".join(map(format_csv_cell, cells)) + "\r\n"
 
 
 def format_cell(value: Any) -> str:
@@ -143,7 +143,7 @@ def format_text_cell(text: str) -> str:
 
     Invisible characters are escaped.
     """
-    cell = visible(text)
+    cell = make_visible(text)
     return f"'{cell}" if _FORMULA.match(text) else cell
 
 
@@ -154,7 +154,7 @@ def time_of(value: datetime) -> str:
 
 def format_json_line(record: Record) -> str:
     """Return a record as a line of JSON."""
-    return printable_json(json.dumps(record, ensure_ascii=False, default=_format_plain)) + "\n"
+    return escape_json(json.dumps(record, ensure_ascii=False, default=_format_plain)) + "\n"
 
 
 def _format_plain(value: Any) -> str:

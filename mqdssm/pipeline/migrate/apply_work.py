@@ -24,7 +24,7 @@ from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction, PlanOperati
 from mqdssm.pipeline.migrate.report import TargetRefusal
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables import schema
-from mqdssm.tables.references import references_in
+from mqdssm.tables.references import find_references
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -114,7 +114,7 @@ class Absences:
         return None if is_object else self.by_row.get((operation.table, operation.source_row))
 
     def _find_absent_reference(self, operation: PlanOperation) -> str | None:
-        for _, target in references_in(operation.ldap_class, operation.values):
+        for _, target in find_references(operation.ldap_class, operation.values):
             dn = self.by_guid.get(target) if isinstance(target, UUID) else self.by_dn.get(normalize(target))
             if dn is not None:
                 return dn
@@ -402,7 +402,7 @@ def _select_required_values(operation: PlanOperation) -> Values:
 
     The value () stands for an MSMQ attribute that the entry must lack.
     """
-    allowed = schema.allowed_attributes(operation.ldap_class)
+    allowed = schema.list_allowed_attributes(operation.ldap_class)
     names = {name.lower() for name in allowed} - _NEVER_COMPARED
     before = {name: raws for name, raws in operation.before.items() if name.lower() in names}
     had = {name.lower() for name in before}

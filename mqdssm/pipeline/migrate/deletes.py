@@ -161,9 +161,9 @@ def _read_name(session: "Session", table: MqisTable, entry: Entry) -> str | None
     """
     key = session.profile.name_key
     if table is MACHINE:
-        return key(compute.computer_name(entry.dn))
+        return key(compute.read_computer_name(entry.dn))
     if table is QUEUE:
-        place = compute.queue_place(entry.dn)
+        place = compute.read_queue_place(entry.dn)
         return key(make_queue_key(place.computer, place.cn))
     if table is ROUTING_LINK:
         return _link_key(DN.parse(entry.dn).name)

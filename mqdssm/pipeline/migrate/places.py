@@ -16,7 +16,7 @@ from mqdssm.directory.loading.existing_entries import AT_ONCE, guid_of, read_ent
 from mqdssm.events.references import split_into_batches
 from mqdssm.model.dn import DN, normalize
 from mqdssm.model.elements import QueueManager, RoutingLink, Site
-from mqdssm.model.safe_text import csv_cell
+from mqdssm.model.safe_text import format_csv_cell
 from mqdssm.pipeline.documents import write_whole
 from mqdssm.pipeline.migrate.apply_journal import ApplyJournal
 from mqdssm.pipeline.migrate.plan_file import EntryRole, PlanAction
@@ -233,6 +233,6 @@ class MapRow(NamedTuple):
 def write_guid_map(folder: Path, rows: Iterable[MapRow]) -> None:
     """Write the GUID map atomically."""
     cells = ((row.type, str(row.old), str(row.new), row.dn) for row in rows)
-    lines = (",".join(map(csv_cell, line)) for line in cells)
+    lines = (",".join(map(format_csv_cell, line)) for line in cells)
     head = ",".join(GUID_MAP_COLUMNS)
     write_whole(folder / GUID_MAP_NAME, (f"{line}\n".encode() for line in chain([head], lines)))

@@ -240,14 +240,16 @@ def _add_roles(values: dict[str, Any], service: int) -> None:
     """
     for name in ("RoutingServer", "RemoteAccessServer", "DirectoryServer"):
         values.setdefault(name, bool(service & compute.SERVICE_BITS[name]))
-    server_type = compute.directory_server_type(directory_server=values["DirectoryServer"], service=service)
+    server_type = compute.compute_directory_server_type(
+        directory_server=values["DirectoryServer"], service=service
+    )
     if server_type is not None:
         values["DirectoryServerType"] = server_type
 
 
 def _service_of(values: Mapping[str, Any]) -> int:
     """Return PROPID_QM_SERVICE as the directory will have it."""
-    return compute.service_type(
+    return compute.compute_service_type(
         routing_server=values.get("RoutingServer"),
         remote_access_server=values.get("RemoteAccessServer"),
         directory_server=values.get("DirectoryServer"),

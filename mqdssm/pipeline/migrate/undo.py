@@ -217,7 +217,7 @@ def _format_attributes(session: "Session", operation: PlanOperation) -> Iterator
     if session.profile.makes_guid:
         classes = tuple(raw.decode() for raw in before.pop(OBJECT_CLASS.lower(), ())) or classes
     else:
-        allowed = {name.lower() for name in schema.allowed_attributes(operation.ldap_class)}
+        allowed = {name.lower() for name in schema.list_allowed_attributes(operation.ldap_class)}
         before = {name: raws for name, raws in before.items() if name in allowed - _MADE_BY_SERVERS}
     for name, values in make_entry(classes, before).items():
         for value in values:

@@ -24,7 +24,7 @@ from mqdssm.pipeline.migrate.progress import WorkerProgress
 from mqdssm.pipeline.migrate.report import LostRow
 from mqdssm.pipeline.runner import StopRequest
 from mqdssm.tables.equality import find_differences
-from mqdssm.tables.references import references_in
+from mqdssm.tables.references import find_references
 
 if TYPE_CHECKING:
     from mqdssm.directory.session import Session
@@ -170,7 +170,7 @@ class _Context:
         for item in expected:
             for above, parent in self._list_planned_above(item.dn):
                 dns.setdefault(parent.ldap_class, set()).add(str(above))
-            for reference, target in references_in(item.operation.ldap_class, item.values):
+            for reference, target in find_references(item.operation.ldap_class, item.values):
                 if isinstance(target, str):
                     dns.setdefault(reference.ldap_class, set()).add(target)
                 elif (target, reference.ldap_class) not in self._guids:
@@ -192,7 +192,7 @@ class _Context:
                 return (
                     f"it is below {above}, which is not the object of the plan ({parent.guid or 'no GUID'})"
                 )
-        for reference, target in references_in(item.operation.ldap_class, item.values):
+        for reference, target in find_references(item.operation.ldap_class, item.values):
             if isinstance(target, str):
                 is_there = self._references.identifier_of(target, reference.ldap_class) is not None
             else:

@@ -8,7 +8,7 @@ from typing import Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.model.propids import PREFIX
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.manifest import MANIFEST_NAME
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -146,6 +146,6 @@ def find_known_columns(files: TableFiles, names: Sequence[str]) -> Mapping[str, 
             by_name[upper_name] = name
         elif upper_name.startswith(PREFIX):
             # probably misspelt: its values would be lost
-            hint = suggestion(upper_name, of_table, otherwise="")
+            hint = suggest_name(upper_name, of_table, otherwise="")
             raise ConfigError(f"{files.path} has column {name}, which table {files.table.name} has not{hint}")
     return by_name

@@ -17,7 +17,7 @@ from mqdssm.directory.secret import read_password
 from mqdssm.errors import ConfigError
 from mqdssm.events.input_files import TooLongFileError, read_toml
 from mqdssm.model.propids import GUIDS, Variant
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.documents import Document
 from mqdssm.tables.mqis import MQIS_TABLES, MqisTable
 
@@ -162,7 +162,7 @@ class SourceMapping(Document):
         for name, mapped in self.tables.items():
             table = MQIS_TABLES.get(name)
             if table is None:
-                raise ValueError(f"there is no table {name}{suggestion(name, MQIS_TABLES)}")
+                raise ValueError(f"there is no table {name}{suggest_name(name, MQIS_TABLES)}")
             _check_columns(table, mapped)
         return self
 
@@ -237,7 +237,7 @@ def _check_columns(table: MqisTable, mapped: TableMapping) -> None:
     for name, column_mapping in mapped.columns.items():
         column = names.get(name)
         if column is None:
-            raise ValueError(f"table {table.name} has no column {name}{suggestion(name, names)}")
+            raise ValueError(f"table {table.name} has no column {name}{suggest_name(name, names)}")
         if column_mapping.code_page is not None and column.variant not in _TEXTS:
             raise ValueError(f"{name} is no text: it has no code page")
         if column_mapping.guid_bytes != "windows" and column.variant not in GUIDS:

@@ -24,7 +24,7 @@ from mqdssm.pipeline.orphans.places import LINK_CLASS, OrphanPlaces
 from mqdssm.pipeline.orphans.rules import ORPHAN_RULES, OrphanRule
 from mqdssm.tables import compute, places
 from mqdssm.tables.dependent_objects import ACCOUNT_DISABLED, SETTINGS_CLASS, SETTINGS_OWNER
-from mqdssm.tables.references import REFERENCES, references_in
+from mqdssm.tables.references import REFERENCES, find_references
 from mqdssm.tables.schema import MANAGER_CLASS, QUEUE_CLASS
 from mqdssm.tables.syntax import TIME
 
@@ -155,7 +155,7 @@ class _OrphanSearch:
         for entry in self._find(self._root, MANAGER_CLASS, attributes):
             manager = _Manager(entry, entry.name, self._list_guids(entry))
             self._managers[manager.name.normalized] = manager
-            for _, target in references_in(MANAGER_CLASS, _list_references(entry)):
+            for _, target in find_references(MANAGER_CLASS, _list_references(entry)):
                 if isinstance(target, str):
                     self._referrers[_normalize_dn(target)].append(entry.dn)
             if not manager.guids:
@@ -370,7 +370,7 @@ class _OrphanSearch:
 
     def _judge_references(self, ldap_class: str, entry: Entry) -> None:
         """List the references of an object in use that lead nowhere."""
-        for reference, target in references_in(ldap_class, _list_references(entry)):
+        for reference, target in find_references(ldap_class, _list_references(entry)):
             if isinstance(target, UUID):
                 is_stale = target not in self._site_guids
             elif _is_deleted(target):

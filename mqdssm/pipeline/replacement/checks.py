@@ -172,8 +172,8 @@ def _find_existing(session: "Session", new: Computer, *, delete_empty: bool) -> 
     _refuse_directory_server(new, _read_roles(existing))
     for queue in _queues_of(session, existing.name):
         raise ConfigError(
-            f"{new.name} has a queue manager with queues, as {compute.queue_place(queue.dn).cn}: delete or "
-            "move them first"
+            f"{new.name} has a queue manager with queues, as {compute.read_queue_place(queue.dn).cn}: delete "
+            "or move them first"
         )
     if not delete_empty:
         raise ConfigError(

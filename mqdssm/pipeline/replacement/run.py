@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mqdssm.errors import require_packages
 from mqdssm.model.dn import DN
-from mqdssm.model.safe_text import csv_cell
+from mqdssm.model.safe_text import format_csv_cell
 from mqdssm.pipeline.access import PipelineLogIn, open_access, read_variable
 from mqdssm.pipeline.migrate.plan_file import MigrationPlan
 from mqdssm.pipeline.migrate.planning import plan_folder
@@ -159,12 +159,12 @@ def _find_renamed_queues(servers: CheckedServers) -> Iterator[RenamedQueue]:
     for entry in servers.queues:
         raw = entry.first("mSMQQueueNameExt")
         extension = None if raw is None else raw.decode(errors="replace")
-        place = compute.queue_place(entry.dn)
-        old, new = (compute.pathname(name, place.cn, extension) for name in (place.computer, computer))
+        place = compute.read_queue_place(entry.dn)
+        old, new = (compute.build_pathname(name, place.cn, extension) for name in (place.computer, computer))
         yield RenamedQueue(guid=read_guid(entry), old=old, new=new)
 
 
 def _write_pathnames(path: Path, queues: Sequence[RenamedQueue]) -> None:
     lines = [("guid", "old", "new"), *((str(queue.guid), queue.old, queue.new) for queue in queues)]
-    text = "".join(",".join(map(csv_cell, line)) + "\n" for line in lines)
+    text = "".join(",".join(map(format_csv_cell, line)) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mqdssm.errors import ConfigError, MissingPackageError
 from mqdssm.events.durable_files import write_atomically
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -105,7 +105,7 @@ def format_value(value: object, limit: int = CELL_CHARS_MAX) -> str:
     text = "" if value is None else str(value)
     if len(text) > limit:
         text = text[: limit - 1] + "…"
-    return visible(text)
+    return make_visible(text)
 
 
 def format_dn(value: object) -> "Markup":

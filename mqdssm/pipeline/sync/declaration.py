@@ -19,7 +19,7 @@ from mqdssm.model.elements import Queue, QueueManager, Site
 from mqdssm.model.fieldtypes import describe_problems
 from mqdssm.model.names import PathKind, PathName
 from mqdssm.model.queuenames import check_stored_name
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.sync.rights import DeclaredRights
 from mqdssm.pipeline.sync.yaml_nodes import YamlNode, YamlProblem, read_yaml
 from mqdssm.tables import TABLES
@@ -71,7 +71,7 @@ class DeclaredObject(BaseModel):
     def _check(self) -> Self:
         for name in self.attributes:
             if name not in self.allowed:
-                raise ValueError(f"{self.name} has no attribute {name!r}{suggestion(name, self.allowed)}")
+                raise ValueError(f"{self.name} has no attribute {name!r}{suggest_name(name, self.allowed)}")
         self._make(_ANY_COMPUTER)
         if self.rights is not None:
             self.rights.check(self.access)
@@ -219,7 +219,7 @@ def _read_entries(node: YamlNode, name: str, allowed: tuple[str, ...]) -> Mappin
     values = node.read_mapping(name)
     for key, value in values.items():
         if key not in allowed:
-            raise YamlProblem(value.line, f"{name} has no key {key!r}{suggestion(key, allowed)}")
+            raise YamlProblem(value.line, f"{name} has no key {key!r}{suggest_name(key, allowed)}")
     return values
 
 

@@ -22,7 +22,7 @@ from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager, Site
-from mqdssm.model.queuenames import rdn_candidates, rdn_of
+from mqdssm.model.queuenames import list_rdn_candidates, rdn_of
 from mqdssm.pipeline.diff.fields import ObjectDifference, ObjectDifferenceKind
 from mqdssm.pipeline.migrate.candidates import reason_of
 from mqdssm.pipeline.migrate.outcome import OutcomeWriter, PlanSummary
@@ -242,7 +242,7 @@ class SyncPlanner:
         others = {
             queue.dn: queue.dn.parent.child("CN", raw.cn)
             for queue in queues
-            for raw in rdn_candidates(queue.declared.name)[1:]
+            for raw in list_rdn_candidates(queue.declared.name)[1:]
         }
         names = [str(dn) for pair in others.items() for dn in pair]
         entries = self._view.by_dn(names, QUEUE_CLASS, ()) if names else {}
@@ -442,10 +442,10 @@ class SyncPlanner:
 
     def _make_extra(self, entry: Entry) -> ObjectDifference:
         """Return the difference for a queue that is not declared."""
-        place = compute.queue_place(entry.dn)
+        place = compute.read_queue_place(entry.dn)
         extension = entry.first("mSMQQueueNameExt")
         text = None if extension is None else extension.decode(errors="replace")
-        name = compute.pathname(place.computer, place.cn, text)
+        name = compute.build_pathname(place.computer, place.cn, text)
         form = RightsForm(self.session.profile, QUEUE_CLASS)
         stored = [row.ldap[0] for row in TABLES[Queue].rows if row.adm in DeclaredQueue.allowed]
         present_names = [attribute for attribute in stored if entry.all(attribute)]

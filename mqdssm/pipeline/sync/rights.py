@@ -13,7 +13,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from mqdssm.directory.profile import Profile
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.wire.acl import Ace, AceType, Acl
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.masks import DescriptorControl, MachineAccess, QueueAccess, SiteAccess
@@ -146,7 +146,7 @@ def mask_of(names: Sequence[str], kind: type[IntFlag]) -> int:
     mask = 0
     for name in names:
         if name.lower() not in by_key:
-            raise ValueError(f"there is no right {name!r}{suggestion(name, tuple(mask_by_name))}")
+            raise ValueError(f"there is no right {name!r}{suggest_name(name, tuple(mask_by_name))}")
         mask |= by_key[name.lower()]
     return mask
 

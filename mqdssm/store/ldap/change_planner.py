@@ -18,7 +18,7 @@ from mqdssm.events.entry_builder import EntryBuilder
 from mqdssm.model.dn import DN
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, PropertyValue, Scope, deletion_properties
+from mqdssm.model.messages import Command, PropertyValue, Scope, make_deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.ldap.places import StoredPlace
 from mqdssm.store.ldap.stored_entry import (
@@ -440,7 +440,7 @@ class Planner:
         The tombstone has the path name if objects wait for that name (decision R53).
         """
         stored_entry, tombstone = entries
-        properties = ((Propid.D_IDENTIFIER, guid), *deletion_properties(object_type, change.scope))
+        properties = ((Propid.D_IDENTIFIER, guid), *make_deletion_properties(object_type, change.scope))
         target = entry_of(ObjectType.DELETED_OBJECT, properties, change.numbers)
         if stored_entry is not None and PATH_NAME in stored_entry.entry:
             target[PATH_NAME] = tuple(stored_entry.entry[PATH_NAME])

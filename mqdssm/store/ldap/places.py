@@ -25,7 +25,7 @@ from mqdssm.model.messages import PropertyValue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.store.rules import name_key
 from mqdssm.tables import compute, places
-from mqdssm.tables.property_rows import queue_rdn
+from mqdssm.tables.property_rows import make_queue_rdn
 from mqdssm.tables.schema_attributes import OWN_UUID
 
 CONTAINERS: Final = ("Partitions", "Neighbors", "Networks", "Missing", "Others")
@@ -193,7 +193,7 @@ class DirectoryPlaces:
         computer = self.find_computer_name(ObjectType.QUEUE, path_name)
         if not computer or path_name is None:
             return StoredPlace(self.others.child("CN", str(identifier)))
-        rdn = queue_rdn(path_name)
+        rdn = make_queue_rdn(path_name)
         parent = places.queue_manager_of(self.place_computer(computer, computers))
         name = None if rdn is None else rdn.cn
         return StoredPlace(self._place_below(parent, name, identifier).dn, computer)

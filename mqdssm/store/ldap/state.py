@@ -20,7 +20,7 @@ from mqdssm.model.guid import GUID_BYTES, Guid
 from mqdssm.model.replication import DirectoryNeighbor, DirectoryPartition, PurgeState, Service
 from mqdssm.model.seqnum import MIN, SequenceNumber
 from mqdssm.store.ldap.places import CONTAINERS, DirectoryPlaces, decode_name, encode_name
-from mqdssm.tables.numbering import ceiling_above, number_of, number_value
+from mqdssm.tables.numbering import compute_ceiling, number_of, number_value
 from mqdssm.tables.syntax import BOOLEAN
 
 Values = dict[str, tuple[bytes, ...]]
@@ -161,7 +161,7 @@ class StateKeeper:
         ceiling = self.read_ceiling(partition)
         if ceiling is not None and ceiling >= number:
             return
-        value = max(ceiling_above(number), highest)
+        value = max(compute_ceiling(number), highest)
         values: Values = {_CEILING: (number_value(value),)}
         self._write(self._places.place_partition(partition), _PARTITION_CLASS, values, partition)
         self._ceilings[partition] = value

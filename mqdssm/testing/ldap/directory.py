@@ -14,7 +14,13 @@ from uuid import UUID
 from mqdssm.directory import requests
 from mqdssm.directory.filters import Equal
 from mqdssm.model.dn import DN
-from mqdssm.tables.ldif import MSMQ, REPLICATION, attribute_definition, base_tree_entries, class_definition
+from mqdssm.tables.ldif import (
+    MSMQ,
+    REPLICATION,
+    format_attribute_definition,
+    format_class_definition,
+    list_base_tree_entries,
+)
 from mqdssm.testing.ldap.answers import encode_entry_content, encode_entry_message, encode_result, search_done
 from mqdssm.testing.ldap.changes import (
     LdapCode,
@@ -75,7 +81,7 @@ class SimulatedDirectory:
         self._answers: dict[tuple[str, SearchRequest, tuple[requests.LdapControl, ...]], _Answer] = {}
         self._count = 0
         self._admin = f"cn=admin,{root}".encode()
-        for (_, dn), *pairs in base_tree_entries(root):
+        for (_, dn), *pairs in list_base_tree_entries(root):
             raw_attributes: dict[str, list[bytes]] = {}
             for attribute, value in pairs:
                 raw = value.encode() if isinstance(value, str) else value
@@ -317,10 +323,10 @@ def _build_schema() -> dict[str, list[bytes]]:
     parts = (MSMQ, REPLICATION)
     return {
         "attributeTypes": [
-            attribute_definition(attribute).encode() for part in parts for attribute in part.attributes
+            format_attribute_definition(attribute).encode() for part in parts for attribute in part.attributes
         ],
         "objectClasses": [
-            class_definition(object_class).encode() for part in parts for object_class in part.classes
+            format_class_definition(object_class).encode() for part in parts for object_class in part.classes
         ],
     }
 

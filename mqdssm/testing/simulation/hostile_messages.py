@@ -240,7 +240,9 @@ class HostileMessages:
         kind, identifier, properties = self._draw_subject()
         command = self._rng.of((msg.Command.UPDATE, msg.Command.DELETE, msg.Command.SYNC))
         if command is msg.Command.DELETE:
-            properties = msg.deletion_properties(kind, self._rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE)))
+            properties = msg.make_deletion_properties(
+                kind, self._rng.of((msg.Scope.SITE, msg.Scope.ENTERPRISE))
+            )
         return msg.DirectoryChange(
             command=command,
             guid_identifier=identifier,
@@ -313,7 +315,7 @@ class HostileMessages:
             ((Propid.QM_SERVICE, self._rng.of(_ROLES)),),
             ((Propid.QM_SIGN_PK, b"mine"),),
             ((Propid.QM_PATHNAME, self._draw_name() or NOBODY),),
-            msg.deletion_properties(ObjectType.MACHINE, msg.Scope.ENTERPRISE),
+            msg.make_deletion_properties(ObjectType.MACHINE, msg.Scope.ENTERPRISE),
         )
         return self._change_of_entry(home, machine, self._rng.of(changes))
 
@@ -322,7 +324,7 @@ class HostileMessages:
         changes: tuple[msg.Properties, ...] = (
             ((Propid.S_PSC, self._draw_name()),),
             ((Propid.S_PSC_SIGNPK, b"mine"),),
-            msg.deletion_properties(ObjectType.SITE, msg.Scope.ENTERPRISE),
+            msg.make_deletion_properties(ObjectType.SITE, msg.Scope.ENTERPRISE),
         )
         return self._change_of_entry(
             self._world.ledger.partitions[PEC_PARTITION_ID], site, self._rng.of(changes)

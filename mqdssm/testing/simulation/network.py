@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from mqdssm.engines.replication.actions import Nacked, Received, Send
-from mqdssm.model.frozen_records import replacer
+from mqdssm.model.frozen_records import make_replacer
 from mqdssm.model.messages import Operation, ReplicationMessage
 from mqdssm.samples.seeded_random import SeededRandom
 from mqdssm.testing.simulation.options import PER_MILLE, NetworkFaults
@@ -49,7 +49,7 @@ class MessageInTransit:
     done: bool = False
 
 
-_copied: Final = replacer(MessageInTransit)
+_copied: Final = make_replacer(MessageInTransit)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from mqdssm.model.discovery import (
     DirectoryServiceServer,
     TopologyClientRequest,
     TopologyServerReply,
-    ipx_mask,
+    make_ipx_mask,
 )
 from mqdssm.model.guid import Guid
 from mqdssm.model.notification import (
@@ -86,7 +86,7 @@ def replies(draw: st.DrawFn) -> TopologyServerReply:
     return TopologyServerReply(
         correlation_id=draw(GUIDS),
         connected_networks=networks,
-        connected_network_mask=draw(st.sampled_from([0, ipx_mask(len(networks))])),
+        connected_network_mask=draw(st.sampled_from([0, make_ipx_mask(len(networks))])),
         responding_site_id=None if servers is None else draw(GUIDS),
         directory_service_servers=servers,
     )

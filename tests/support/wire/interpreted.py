@@ -6,8 +6,8 @@ from typing import Any, NoReturn, TypeVar
 from mqdssm.wire import fields, structure_reader
 from mqdssm.wire.codecs import Scalar, dump_sized_text, finish, pack_one
 from mqdssm.wire.layout import Layout
-from mqdssm.wire.plan import Branch, FieldRun, PlanVisitor, branch_names
-from mqdssm.wire.structure_reader import guard_problem, is_present, range_problem
+from mqdssm.wire.plan import Branch, FieldRun, PlanVisitor, list_branch_names
+from mqdssm.wire.structure_reader import check_range, guard_problem, is_present
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Writer(PlanVisitor):
             total = sum(map(len, self.parts))
             if slot.uncounted and getattr(self.made, slot.uncounted) is not None:
                 total -= slot.uncounted_bytes
-            self.check(slot.spec, range_problem(total, None, slot.high))
+            self.check(slot.spec, check_range(total, None, slot.high))
             self.parts[index] = self.pack(slot.codec, slot.spec, total)
         return b"".join(self.parts)
 
@@ -98,7 +98,7 @@ class Writer(PlanVisitor):
                 value = self.raw(slot)
         packed = self.pack(slot.codec, fields.label(slot), value)
         if isinstance(slot, fields.Value):
-            self.check(fields.label(slot), range_problem(value, slot.low, slot.high))
+            self.check(fields.label(slot), check_range(value, slot.low, slot.high))
         self.parts.append(packed)
 
     def raw(self, slot: fields.Part | fields.Count | fields.ByteSize) -> Any:
@@ -122,7 +122,7 @@ class Writer(PlanVisitor):
         except (ValueError, TypeError) as error:
             self.refuse(fields.label(part), error)
         if isinstance(part, fields.Value):
-            self.check(fields.label(part), range_problem(number, part.low, part.high))
+            self.check(fields.label(part), check_range(number, part.low, part.high))
         return number
 
     def check(self, name: str, problem: str) -> None:
@@ -166,7 +166,7 @@ class Writer(PlanVisitor):
         except (ValueError, TypeError, AttributeError) as error:
             self.refuse(fields.label(step), error)
         if isinstance(step, fields.Bytes) and step.high is not None:
-            self.check(fields.label(step), range_problem(len(packed), None, step.high))
+            self.check(fields.label(step), check_range(len(packed), None, step.high))
         return packed
 
     def choice(self, step: fields.Choice) -> None:
@@ -187,7 +187,7 @@ class Writer(PlanVisitor):
     def items(self, step: fields.Items) -> None:
         """Encode the elements of a tuple."""
         value = getattr(self.made, step.name)
-        self.check(fields.label(step), range_problem(len(value), None, step.high))
+        self.check(fields.label(step), check_range(len(value), None, step.high))
         self.parts.extend(self.pack(step.codec, fields.label(step), item) for item in value)
 
     def keyed(self, step: fields.Keyed) -> None:
@@ -210,7 +210,7 @@ class Writer(PlanVisitor):
         if is_present(self.layout.plan, branch, value) is branch.when.is_with:
             self.steps(branch.steps)
             return
-        for name in branch_names(branch.steps):
+        for name in list_branch_names(branch.steps):
             if getattr(self.made, name) != self.layout.plan.defaults[name]:
                 other = "without" if branch.when.is_with else "together with"
                 self.refuse(name, f"cannot be sent {other} {branch.when.name}")

@@ -69,5 +69,5 @@ def test_keys_and_certificates_are_named():
 def test_only_what_is_populated_is_shown():
     queue = Queue(label="x")
     assert list(display.format_pairs(queue, TABLES[Queue])) == [("Label", "x")]
-    rows = TABLES[Queue].rows_for(["Label", "Quota"])
+    rows = TABLES[Queue].find_rows(["Label", "Quota"])
     assert display.format_cells(queue, rows) == ["x", ""]

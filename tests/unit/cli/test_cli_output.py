@@ -17,7 +17,7 @@ from mqdssm import errors
 from mqdssm.cli import exits, logs
 from mqdssm.cli.output import CHUNK_ROWS, Output
 from mqdssm.model.elements import Queue
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 
 ERRORS = [
     (exits.UsageProblem("x"), 2),
@@ -78,7 +78,7 @@ def test_words():
 
 @given(st.text())
 def test_visible_text_is_one_harmless_line(text):
-    shown = visible(text)
+    shown = make_visible(text)
     assert "\n" not in shown
     assert shown.isprintable()
     assert (shown == text) == text.isprintable()

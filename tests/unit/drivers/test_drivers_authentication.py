@@ -37,7 +37,7 @@ from mqdssm.model.transport import (
 )
 from mqdssm.wire.keys import RSA_BLOB, KeyAlgorithm, PublicKey, RsaBlob
 from mqdssm.wire.mqdsrp import decode, encode
-from mqdssm.wire.signing import signed_bytes
+from mqdssm.wire.signing import select_signed_bytes
 
 SIG10, SIG20 = AuthenticationLevel.SIG10, AuthenticationLevel.SIG20
 SITE = {"site_id": guid_of("site")}
@@ -177,9 +177,9 @@ def test_a_message_to_another_server_is_not_believed_here():
 def test_a_level_2_signature_passed_off_as_level_1_makes_a_body_that_nobody_decodes(body):
     """The bytes of level 2 begin with those of level 1: a longer body may have the same signature."""
     good = message(body=encode(body))
-    tail = signed_bytes(good, SIG20)[len(signed_bytes(good, SIG10)) :]
+    tail = select_signed_bytes(good, SIG20)[len(select_signed_bytes(good, SIG10)) :]
     longer = replace(good, body=good.body + tail)
-    assert signed_bytes(longer, SIG10) == signed_bytes(good, SIG20)
+    assert select_signed_bytes(longer, SIG10) == select_signed_bytes(good, SIG20)
     verdict = verifier().verify(longer, START)
     assert isinstance(verdict, Verified)
     assert verdict.level is SIG10
@@ -194,7 +194,7 @@ def test_octets_moved_between_body_and_queues_make_a_body_that_nobody_decodes(bo
     """Fields have no bounds in the hash (decision R57): what one loses, another may get."""
     own, data = own_replication_queue(guid_of("PSC1")), encode(body)
     good = message(body=data, response_queue=own, administration_queue=own)
-    image = signed_bytes(good, SIG20)
+    image = select_signed_bytes(good, SIG20)
     begin, queue = image.index(data), 20
     for taken in (1, 2):  # one queue or both become body
         longer = data + image[begin + len(data) :][: taken * queue]
@@ -265,7 +265,7 @@ def test_messages_of_windows_have_no_date():
         sender_type=SenderIdentifierType.QUEUE_MANAGER,
         sender=guid_of("PSC1"),
     )
-    signature = key_of("PSC1").sign(signed_bytes(unsigned, SIG10), HashAlgorithm.MD5)
+    signature = key_of("PSC1").sign(select_signed_bytes(unsigned, SIG10), HashAlgorithm.MD5)
     undated = replace(unsigned, signature=signature)
     judge = verifier()
     for _ in range(2):  # nothing tells a repetition
@@ -302,7 +302,7 @@ def test_a_weak_key_is_no_key():
     p = 0xF774EB5248DB40AF72158370D269A9A5AE658F33FE3B890B93F448B3A5AA3C81
     q = 0xDE7D6B377936D536243D35702C1EEA1F265974A7CC966F46C6AA7D550101B811
     modulus, length = p * q, 64
-    data = signed_bytes(message(), SIG20)
+    data = select_signed_bytes(message(), SIG20)
     info = bytes.fromhex("3020300c06082a864886f70d020505000410")
     padded = (info + hashlib.md5(data, usedforsecurity=False).digest()).rjust(length - 3, b"\xff")
     padded = b"\0\1" + padded.replace(info, b"\0" + info)

@@ -31,7 +31,7 @@ from mqdssm.engines.replication.properties import with_identifier
 from mqdssm.errors import DirectoryNotConnected, MappingError
 from mqdssm.model.guid import Guid
 from mqdssm.model.hresults import Hresult
-from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope, deletion_properties
+from mqdssm.model.messages import Command, DirectoryChange, Properties, Scope, make_deletion_properties
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.model.replication import PEC_PARTITION_ID, Service
 from mqdssm.model.seqnum import SequenceNumber
@@ -176,7 +176,7 @@ def applied(command: Command, identifier: Guid, partition_id: Guid, *properties:
 NEW, BERLIN = guid_of("NEW"), guid_of("Berlin")
 NEW_SITE = (ObjectType.SITE, guid_of("Madrid"), PEC_PARTITION_ID)
 NEW_SERVER = {"QM_SERVICE": Service.BSC.value}
-DELETION = deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE)
+DELETION = make_deletion_properties(ObjectType.MACHINE, Scope.ENTERPRISE)
 
 
 @pytest.mark.parametrize(

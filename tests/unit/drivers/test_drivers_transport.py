@@ -27,7 +27,8 @@ NORMAL = MessageClass.NORMAL
 def test_a_signed_message_arrives_with_its_sender(pair):
     inbox = pair.right.open(REPLICATION)
     identifier = pair.left.send(
-        signed("LEFT", b"hello", hash_algorithm=HashAlgorithm.SHA256, priority=5), replication_queue("RIGHT")
+        signed("LEFT", b"hello", hash_algorithm=HashAlgorithm.SHA256, priority=5),
+        replication_queue("RIGHT"),
     )
     arrival = inbox.receive(5)
     assert arrival is not None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from support.packets.strategies import PACKETS
 
-from mqdssm.model.frozen_records import copier, quick_init, replacer
+from mqdssm.model.frozen_records import give_quick_init, make_copier, make_replacer
 from mqdssm.model.packets import UserPacket
 
 
@@ -27,7 +27,7 @@ class Plain:
             raise ValueError("first is negative")
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True)
 class Quick:
     """The same, made quickly."""
@@ -77,7 +77,7 @@ def test_replacing_attributes_is_as_with_dataclasses(cls, changes):
         except (TypeError, ValueError) as error:
             return type(error)
 
-    assert changed(replacer(cls)) == changed(replace)
+    assert changed(make_replacer(cls)) == changed(replace)
 
 
 def test_an_object_is_frozen_and_of_its_class():
@@ -95,7 +95,7 @@ def test_an_object_is_frozen_and_of_its_class():
 
 def test_a_copy_has_the_changed_attributes_alone():
     """Nothing is checked: the caller has."""
-    copy_with = copier(Quick, "second", "first")
+    copy_with = make_copier(Quick, "second", "first")
     original = Quick(1, "a", [3], fourth=9)
     changed = copy_with(original, "b", -2)
     assert type(changed) is Quick
@@ -105,7 +105,7 @@ def test_a_copy_has_the_changed_attributes_alone():
         changed.first = 2
 
 
-@quick_init
+@give_quick_init
 @dataclass(frozen=True, slots=True)
 class Heir(Plain):
     doubled: int = field(init=False, default=0)

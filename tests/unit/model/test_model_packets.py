@@ -30,7 +30,7 @@ from mqdssm.model.transport import (
     MessageClass,
     MessageId,
     SenderIdentifierType,
-    acknowledgement,
+    make_acknowledgement,
     replication_queue,
 )
 
@@ -134,7 +134,7 @@ def test_a_response_queue_may_be_that_of_administration_or_on_its_host() -> None
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_an_acknowledgement_comes_back() -> None:
-    nack = acknowledgement(DIRECT, MessageClass.NACK_BAD_SIGNATURE)
+    nack = make_acknowledgement(DIRECT, MessageClass.NACK_BAD_SIGNATURE)
     sent = replace(nack, identifier=MessageId(TARGET, 5), destination=DIRECT.administration_queue)
     made = packet(sent, SOURCE)
     assert kind_of(made) is PacketKind.USER_MESSAGE

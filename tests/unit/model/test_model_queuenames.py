@@ -10,9 +10,9 @@ from mqdssm.model.queuenames import (
     check_new_name,
     check_stored_name,
     hash_string,
+    list_rdn_candidates,
     lower_each,
     name_of,
-    rdn_candidates,
     rdn_of,
     units_of,
 )
@@ -98,14 +98,14 @@ def test_a_longer_name_is_cut_after_55_units():
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.1.2.5")
 def test_backslashes_count_for_length_cut_and_hash_but_are_not_stored_in_cn():
-    first, raw = rdn_candidates(HUNDRED)
+    first, raw = list_rdn_candidates(HUNDRED)
     assert first == QueueRdn(
         "abcdefghij/" + "abcdefghij" * 4 + "abc-00e7e4fe", "defghij" + ("abcdefghij" * 9)[50:89]
     )
     assert raw.cn == "abcdefghij/" + "abcdefghij" * 4 + "abcd-74abd631"
     # 63 units, of which one needs a backslash: one too many
     name = "/" + "x" * 62
-    first, raw = rdn_candidates(name)
+    first, raw = list_rdn_candidates(name)
     assert first == QueueRdn("/" + "x" * 53 + "-" + hash_string("\\" + name), "x" * 9)
     assert raw == QueueRdn(name, None)
     # in the rest the backslashes stay
@@ -122,17 +122,17 @@ def test_each_special_character_gets_its_backslash(special):
 def test_a_cut_behind_an_inserted_backslash_names_nothing_so_the_raw_form_is_used():
     name = "x" * 54 + "/" + "y" * 20
     raw = QueueRdn("x" * 54 + "/-" + hash_string(name), "y" * 20)
-    assert rdn_candidates(name) == (raw,)
+    assert list_rdn_candidates(name) == (raw,)
     whole = "x" * 54 + "/" + "y" * 8  # 63 raw units
-    assert rdn_candidates(whole) == (QueueRdn(whole, None),)
+    assert list_rdn_candidates(whole) == (QueueRdn(whole, None),)
 
 
 def test_a_cut_inside_a_surrogate_pair_moves_ahead_of_it():
     name = "x" * 54 + CLEF + "y" * 20
-    assert rdn_candidates(name) == (QueueRdn("x" * 54 + "-" + hash_string(name), CLEF + "y" * 20),)
+    assert list_rdn_candidates(name) == (QueueRdn("x" * 54 + "-" + hash_string(name), CLEF + "y" * 20),)
     # the backslash moves the cut: the form of Windows is legal again
     shifted = "/" + "x" * 53 + CLEF + "y" * 20
-    first, raw = rdn_candidates(shifted)
+    first, raw = list_rdn_candidates(shifted)
     assert first == QueueRdn("/" + "x" * 53 + "-" + hash_string("\\" + shifted), CLEF + "y" * 20)
     assert raw == QueueRdn("/" + "x" * 53 + "-" + hash_string(shifted), CLEF + "y" * 20)
     assert units_of(raw.cn) == 54 + 9
@@ -141,7 +141,7 @@ def test_a_cut_inside_a_surrogate_pair_moves_ahead_of_it():
 
 def test_an_extension_that_the_schema_refuses_is_not_used():
     name = "x" + "#" * 123  # with backslashes 247 units: the cut is clean, but 192 would be left
-    assert rdn_candidates(name) == (QueueRdn("x" + "#" * 54 + "-" + hash_string(name), "#" * 69),)
+    assert list_rdn_candidates(name) == (QueueRdn("x" + "#" * 54 + "-" + hash_string(name), "#" * 69),)
     fitting = "x" + "#" * 27 + "y" * 92
     assert rdn_of(fitting).extension == "y" * 92
     assert rdn_of(fitting).cn[:-9] == "x" + "#" * 27
@@ -167,7 +167,7 @@ def test_a_backslash_in_cn_is_part_of_the_name_so_that_it_can_be_found_again():
 
 
 def test_an_empty_name_is_refused():
-    for check in (rdn_of, rdn_candidates, check_new_name, check_stored_name):
+    for check in (rdn_of, list_rdn_candidates, check_new_name, check_stored_name):
         with pytest.raises(ValueError):
             check("")
 

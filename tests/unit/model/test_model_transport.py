@@ -11,9 +11,9 @@ from mqdssm.model.transport import (
     Message,
     MessageClass,
     MessageId,
-    acknowledgement,
     is_acknowledgement,
     is_nack,
+    make_acknowledgement,
     own_replication_queue,
     replication_queue,
 )
@@ -108,8 +108,8 @@ ALL = Acknowledgements.FULL_RECEIVE | Acknowledgements.FULL_REACH_QUEUE
 def test_acknowledgements_are_made_when_asked_for(asked, message_class, made):
     admin = own_replication_queue(OWN)
     message = Message(acknowledgements=asked, administration_queue=admin, body=b"x")
-    assert (acknowledgement(message, message_class) is not None) is made
-    assert acknowledgement(Message(acknowledgements=asked), message_class) is None
+    assert (make_acknowledgement(message, message_class) is not None) is made
+    assert make_acknowledgement(Message(acknowledgements=asked), message_class) is None
 
 
 def test_an_acknowledgement_says_what_it_is_about():
@@ -125,7 +125,7 @@ def test_an_acknowledgement_says_what_it_is_about():
         signature=b"signature",
         time_to_reach_queue_s=1,
     )
-    made = acknowledgement(message, MessageClass.NACK_BAD_SIGNATURE)
+    made = make_acknowledgement(message, MessageClass.NACK_BAD_SIGNATURE)
     assert made is not None
     assert made.message_class == MessageClass.NACK_BAD_SIGNATURE
     assert made.correlation == message.identifier
@@ -134,6 +134,6 @@ def test_an_acknowledgement_says_what_it_is_about():
     assert made.delivery is DeliveryGuarantee.RECOVERABLE
     assert (made.signature, made.acknowledgements, made.administration_queue) == (b"", 0, None)
     assert made.time_to_reach_queue_s == INFINITE
-    positive = acknowledgement(message, MessageClass.ACK_REACH_QUEUE)
+    positive = make_acknowledgement(message, MessageClass.ACK_REACH_QUEUE)
     assert positive is not None
     assert (positive.body, positive.body_type) == (b"", 0)

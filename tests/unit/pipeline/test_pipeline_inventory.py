@@ -27,11 +27,11 @@ from support.enterprises.rules_world import (
 )
 
 from mqdssm.errors import ConfigError
-from mqdssm.model.safe_text import visible
+from mqdssm.model.safe_text import make_visible
 from mqdssm.pipeline.inventory import TABLES, Inventory, format_json_lines, write_csv, write_inventory_page
 from mqdssm.pipeline.inventory.rights import rights_of
 from mqdssm.pipeline.inventory.writers import format_cell
-from mqdssm.tables.account_names import everywhere
+from mqdssm.tables.account_names import find_known_name
 from mqdssm.wire.acl import allow, deny
 from mqdssm.wire.masks import GENERIC_ALL, DescriptorControl, QueueAccess
 from mqdssm.wire.sid import ANONYMOUS, EVERYONE, Sid
@@ -157,10 +157,10 @@ def test_descriptors_that_say_too_little_are_named(image, words, who) -> None:
 
 
 def test_well_known_names() -> None:
-    assert everywhere("S-1-5-32-544") == "Builtin Administrators"
-    assert everywhere("S-1-5-21-1-2-3-512") == "Domain Admins"
-    assert everywhere("S-1-5-32-512") == ""
-    assert everywhere("no SID") == ""
+    assert find_known_name("S-1-5-32-544") == "Builtin Administrators"
+    assert find_known_name("S-1-5-21-1-2-3-512") == "Domain Admins"
+    assert find_known_name("S-1-5-32-512") == ""
+    assert find_known_name("no SID") == ""
 
 
 def test_csv_holds_what_json_holds(tmp_path) -> None:
@@ -191,7 +191,7 @@ def test_csv_without_an_object_has_its_columns(tmp_path) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_value_is_a_formula(text) -> None:
-    shown = visible(text)
+    shown = make_visible(text)
     assert format_cell(text) == f"'{shown}"
     assert format_cell([text, "a"]) == f"'{shown}; a"
     assert format_cell(-1) == "-1"

@@ -12,7 +12,7 @@ T = DirectoryServerType
 
 
 def service(routing=None, remote=None, directory=None, kind=None):
-    return compute.service_type(
+    return compute.compute_service_type(
         routing_server=routing,
         remote_access_server=remote,
         directory_server=directory,
@@ -59,20 +59,20 @@ def test_service_bits_are_computed(arguments, expected):
     ],
 )
 def test_the_directory_server_type_is_read_from_its_bit(directory, bits, expected):
-    assert compute.directory_server_type(directory_server=directory, service=bits) is expected
+    assert compute.compute_directory_server_type(directory_server=directory, service=bits) is expected
 
 
 @pytest.mark.parametrize(("bits", "expected"), [(0x10, True), (0x1F, True), (0x0F, False), (0, False)])
 def test_remote_access_is_bit_0x10(bits, expected):
-    assert compute.remote_access_server(bits) is expected
+    assert compute.is_remote_access_server(bits) is expected
 
 
 @pytest.mark.parametrize("kind", list(T))
 @pytest.mark.parametrize("remote", [True, False])
 def test_service_bits_go_both_ways(kind, remote):
     bits = service(True, remote, True, kind)
-    assert compute.directory_server_type(directory_server=True, service=bits) is kind
-    assert compute.remote_access_server(bits) is remote
+    assert compute.compute_directory_server_type(directory_server=True, service=bits) is kind
+    assert compute.is_remote_access_server(bits) is remote
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.1")
@@ -85,21 +85,21 @@ def test_service_bits_go_both_ways(kind, remote):
     ],
 )
 def test_the_computer_name_is_in_the_dn(dn, name):
-    assert compute.computer_name(dn) == name
+    assert compute.read_computer_name(dn) == name
 
 
 def test_a_dn_that_is_too_short_names_no_computer():
     with pytest.raises(ValueError, match="has 1 names, 2 are expected"):
-        compute.computer_name("CN=msmq")
+        compute.read_computer_name("CN=msmq")
     with pytest.raises(ValueError, match="names, 3 are expected"):
-        compute.queue_place("CN=q,CN=msmq")
+        compute.read_queue_place("CN=q,CN=msmq")
     for wrong in ("", "no dn"):
         with pytest.raises(ValueError, match=r"."):
-            compute.queue_place(wrong)
+            compute.read_queue_place(wrong)
 
 
 def test_the_place_of_a_queue_is_in_its_dn():
-    place = compute.queue_place(r"cn=o\2Crders,cn=msmq,cn=WEB01,ou=dmz,dc=example,dc=com")
+    place = compute.read_queue_place(r"cn=o\2Crders,cn=msmq,cn=WEB01,ou=dmz,dc=example,dc=com")
     assert (place.cn, place.computer) == ("o,rders", "WEB01")
 
 
@@ -119,16 +119,16 @@ CN, EXTENSION = LONG[:55] + "-0123abcd", r"Rest\#1"
     ],
 )
 def test_path_names_are_made_of_computer_name_and_extension(cn, extension, queue):
-    assert compute.pathname("WEB01", cn, extension) == "web01\\" + queue
+    assert compute.build_pathname("WEB01", cn, extension) == "web01\\" + queue
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.2.2")
 def test_qualified_path_names_use_the_dns_name():
-    assert compute.qualified_pathname("Web01.Example.COM", CN, EXTENSION) == (
+    assert compute.build_qualified_pathname("Web01.Example.COM", CN, EXTENSION) == (
         "web01.example.com\\" + LONG[:55] + "rest#1"
     )
-    assert compute.qualified_pathname(None, "Orders", None) == ""
-    assert compute.qualified_pathname("", "Orders", None) == ""
+    assert compute.build_qualified_pathname(None, "Orders", None) == ""
+    assert compute.build_qualified_pathname("", "Orders", None) == ""
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.11.1.6")
@@ -143,12 +143,12 @@ def test_qualified_path_names_use_the_dns_name():
     ],
 )
 def test_a_cluster_is_told_by_its_service_principal_name(names, expected):
-    assert compute.clustered(names) is expected
+    assert compute.is_clustered(names) is expected
 
 
 def test_directory_paths():  # M15
     dn = "CN=q,CN=msmq,CN=m1,CN=Computers,DC=example,DC=com"
-    assert compute.directory_path(dn) == f"LDAP://{dn}"
+    assert compute.build_directory_path(dn) == f"LDAP://{dn}"
     for path in (f"LDAP://{dn}", f"LDAP:///{dn}", f"ldap://dc1.example.com/{dn}", f"LDAP://dc1:389/{dn}"):
         assert compute.dn_of_directory_path(path) == DN.parse(dn)
     slashed = "CN=a/b,CN=msmq,CN=m1,DC=x"

@@ -11,13 +11,13 @@ from generated_files import generated_files
 
 from mqdssm.model.dn import DN
 from mqdssm.tables import TABLES, ldif, places, schema, schema_attributes, schema_mqis
-from mqdssm.tables.ldif import attribute_definition, class_definition, fold
-from mqdssm.tables.schema_compare import compare, needed_attributes, parse_description
+from mqdssm.tables.ldif import fold, format_attribute_definition, format_class_definition
+from mqdssm.tables.schema_compare import compare, list_needed_attributes, parse_description
 from mqdssm.wire.dtyp import SecurityDescriptor
 
 PROJECT = Path(__file__).resolve().parents[3]
-ATTRIBUTES = [attribute_definition(a) for a in schema_attributes.ALL]
-CLASSES = [class_definition(c) for c in schema.CLASSES.values()]
+ATTRIBUTES = [format_attribute_definition(a) for a in schema_attributes.ALL]
+CLASSES = [format_class_definition(c) for c in schema.CLASSES.values()]
 
 
 @pytest.mark.slow
@@ -38,37 +38,37 @@ def test_every_generated_file_says_what_made_it(name):
 
 
 def test_definitions_are_written_as_rfc_4512_says():
-    assert attribute_definition(schema.attribute("mSMQSites")) == (
+    assert format_attribute_definition(schema.attribute("mSMQSites")) == (
         "( 1.2.840.113556.1.4.927 NAME 'mSMQSites' EQUALITY octetStringMatch ORDERING "
         "octetStringOrderingMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 )"
     )
-    assert class_definition(schema.object_class("msMQ-Group")) == (
+    assert format_class_definition(schema.find_object_class("msMQ-Group")) == (
         "( 1.2.840.113556.1.5.219 NAME 'msMQ-Group' SUP msmqADTop STRUCTURAL MUST ( cn $ member ) )"
     )
-    group = class_definition(schema.object_class("group"))
+    group = format_class_definition(schema.find_object_class("group"))
     assert "MUST ( cn )" in group
     assert "MAY ( objectSid $ sAMAccountName $ groupType $ member" in group  # the server fills these in
 
 
 def test_nothing_that_the_server_defines_is_defined_again():
-    text = " ".join(ldif.openldap_schema_text().split())
+    text = " ".join(ldif.format_openldap_schema().split())
     for attribute in schema_attributes.ALL:
         assert (f"NAME '{attribute.name}'" in text) is not attribute.builtin
 
 
 def test_attributes_come_before_the_classes_that_use_them():
-    text = ldif.openldap_schema_text()
+    text = ldif.format_openldap_schema()
     assert text.rindex("\nattributetype") < text.index("\nobjectclass")
-    config = ldif.openldap_config_ldif()
+    config = ldif.format_openldap_config()
     assert config.rindex("\nolcAttributeTypes") < config.index("\nolcObjectClasses")
 
 
 def test_lines_are_short_and_continued_with_blanks():
-    for text in (ldif.openldap_schema_text(), ldif.openldap_config_ldif(), ldif.base_tree_ldif()):
+    for text in (ldif.format_openldap_schema(), ldif.format_openldap_config(), ldif.format_base_tree()):
         for line in text.splitlines():
             assert len(line) <= 76 or line.startswith("#")
-    unfolded = ldif.openldap_config_ldif().replace("\n ", "")
-    assert f"olcAttributeTypes: {attribute_definition(schema.attribute('mSMQQuota'))}\n" in unfolded
+    unfolded = ldif.format_openldap_config().replace("\n ", "")
+    assert f"olcAttributeTypes: {format_attribute_definition(schema.attribute('mSMQQuota'))}\n" in unfolded
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_folded_values_are_read_back(value):
 
 def test_the_base_tree_has_what_the_events_need():
     root = "dc=Test,dc=example"
-    text = ldif.base_tree_ldif(root)
+    text = ldif.format_base_tree(root)
     dns = [line[4:] for line in text.splitlines() if line.startswith("dn: ")]
     assert dns == [
         root,
@@ -100,7 +100,7 @@ def test_the_base_tree_has_what_the_events_need():
         f"CN=MsmqServices,CN=Services,CN=Configuration,{root}",
     ]
     assert "dc: Test\n" in text
-    enterprise = dict(ldif.base_tree_entries(root)[-1])
+    enterprise = dict(ldif.list_base_tree_entries(root)[-1])
     assert enterprise["mSMQVersion"] == "200"
     descriptor = SecurityDescriptor.from_bytes(enterprise["nTSecurityDescriptor"])
     assert descriptor.to_sddl() == "O:BAG:BAD:(A;;WPCCRC;;;WD)(A;;RPWPCCDCLCRCWOWDSD;;;BA)"
@@ -108,15 +108,15 @@ def test_the_base_tree_has_what_the_events_need():
     assert len(set(guids)) == len(dns)
     for wrong in ("", "ou=x", "dc="):
         with pytest.raises(ValueError, match="has to begin with DC="):
-            ldif.base_tree_ldif(wrong)
+            ldif.format_base_tree(wrong)
     with pytest.raises(ValueError, match="dc"):
-        ldif.base_tree_ldif("dc=x,nonsense")
+        ldif.format_base_tree("dc=x,nonsense")
 
 
 @pytest.mark.spec("MS-MQDSSM 2.2.1")
 def test_the_base_tree_is_where_the_places_are():
     root = DN.parse(r"dc=a\,b, dc=example")
-    text = ldif.base_tree_ldif(r"dc=a\,b, dc=example")
+    text = ldif.format_base_tree(r"dc=a\,b, dc=example")
     dns = [line[4:] for line in text.splitlines() if line.startswith("dn: ")]
     assert dns[0] == str(root)
     assert dns[-2:] == [str(places.services_dn(root)), str(places.enterprise_dn(root))]
@@ -124,7 +124,7 @@ def test_the_base_tree_is_where_the_places_are():
 
 
 def test_the_root_dse_names_the_contexts():
-    assert ldif.root_dse_ldif("DC=example,DC=com").splitlines() == [
+    assert ldif.format_root_dse("DC=example,DC=com").splitlines() == [
         "dn:",
         "rootDomainNamingContext: DC=example,DC=com",
         "defaultNamingContext: DC=example,DC=com",
@@ -160,7 +160,7 @@ def test_our_own_schema_has_no_differences():
 
 
 def test_the_mapping_needs_what_its_rows_name():
-    needed = needed_attributes()
+    needed = list_needed_attributes()
     assert {"mSMQLabelEx", "objectGUID", "mSMQQueueNameExt"} <= needed["mSMQQueue"]
     assert "distinguishedName" not in needed["mSMQQueue"]
     assert {"dNSHostName", "mSMQDigests", "objectSid", "servicePrincipalName"} <= needed["computer"]
@@ -297,7 +297,7 @@ def test_everything_of_ours_says_what_it_is() -> None:
     for definition in (*schema_mqis.ATTRIBUTES, *schema_mqis.CLASSES):
         assert len(definition.description) > len(definition.name)
         assert "'" not in definition.description  # would have to be escaped (RFC 4512 1.4)
-    text = ldif.openldap_schema_text(ldif.REPLICATION)
+    text = ldif.format_openldap_schema(ldif.REPLICATION)
     assert text.count(" DESC") == len(schema_mqis.ATTRIBUTES) + len(schema_mqis.CLASSES)
     assert all(f"'{one.description}'" in text for one in schema_mqis.ATTRIBUTES)  # on one line
 

@@ -20,7 +20,7 @@ from mqdssm.tables.properties import (
     identity_of,
     references_of,
 )
-from mqdssm.tables.property_rows import CHANGED, RESERVED, queue_rdn
+from mqdssm.tables.property_rows import CHANGED, RESERVED, make_queue_rdn
 from mqdssm.tables.schema_compare import compare_replication
 
 GUID = Guid(bytes(range(16)))
@@ -165,10 +165,10 @@ def test_references_are_the_callers_to_resolve():
 
 def test_a_queue_is_named_as_the_adapter_names_it():
     name = "q" * 70
-    assert queue_rdn(rf"web01\{name}").extension == "q" * 15
+    assert make_queue_rdn(rf"web01\{name}").extension == "q" * 15
     assert entry_of(QUEUE, [(Propid.Q_PATHNAME, rf"web01\{name}")])["mSMQQueueNameExt"] == (b"q" * 15,)
     for path_name in ("web01", "web01\\", r"web01\a;b", rf"web01\{'q' * 148}"):
-        assert queue_rdn(path_name) is None
+        assert make_queue_rdn(path_name) is None
 
 
 @pytest.mark.spec("MC-MQDSRP 3.2.7.8")
@@ -192,8 +192,8 @@ def test_rows_that_contradict_each_other_are_refused():
 
 def definitions():
     part = ldif.REPLICATION
-    return list(map(ldif.attribute_definition, part.attributes)), list(
-        map(ldif.class_definition, part.classes)
+    return list(map(ldif.format_attribute_definition, part.attributes)), list(
+        map(ldif.format_class_definition, part.classes)
     )
 
 

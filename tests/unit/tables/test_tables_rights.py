@@ -9,7 +9,7 @@ from mqdssm.directory.responses import LdapResult
 from mqdssm.errors import GenericDirectoryError
 from mqdssm.tables import rights
 from mqdssm.tables.access import is_granted
-from mqdssm.tables.rights import NEEDS, Event, class_at, describe_missing_right, needs_of
+from mqdssm.tables.rights import NEEDS, Event, describe_missing_right, find_class_at, needs_of
 from mqdssm.wire.acl import Ace, allow, allow_object, deny
 from mqdssm.wire.dtyp import SecurityDescriptor, Sid
 
@@ -37,7 +37,7 @@ PLACES = {
 
 @pytest.mark.parametrize(("dn", "ldap_class"), PLACES.items())
 def test_places_tell_the_class(dn: str, ldap_class: str) -> None:
-    assert class_at(dn) == ldap_class
+    assert find_class_at(dn) == ldap_class
 
 
 def test_every_event_of_every_element_is_there() -> None:

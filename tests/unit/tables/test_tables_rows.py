@@ -10,7 +10,7 @@ from mqdssm.model.elements import ConnectedNetwork, Queue, QueueManager, Site
 from mqdssm.model.enums import OperatingSystemType, PrivacyLevel
 from mqdssm.tables import TABLES, table_of
 from mqdssm.tables.element_table import ElementTable
-from mqdssm.tables.row import NO_DEFAULT, Access, Computed, Holder, Missing, Row, snake_case
+from mqdssm.tables.row import NO_DEFAULT, Access, Computed, Holder, Missing, Row, convert_to_snake_case
 from mqdssm.tables.syntax import BOOLEAN, UNICODE
 
 EVENTS = read_vectors("mqdssm-event-tables.csv")
@@ -86,9 +86,9 @@ def test_elements_that_cannot_be_created_have_no_attribute_to_create(name):
 def test_the_ldap_attribute_list_is_that_of_the_specification(section, name):
     table = table_of(name)
     expected = [(e["adm"], e["ldap"]) for e in EVENTS if e["section"] == section and e["ldap"]]
-    assert sorted(table.ldap_pairs(table.names())) == sorted(expected)
+    assert sorted(table.list_ldap_pairs(table.names())) == sorted(expected)
     for adm in table.names():  # one attribute asked for gives its own pairs and no others
-        assert table.ldap_pairs([adm]) == tuple(pair for pair in expected if pair[0] == adm)
+        assert table.list_ldap_pairs([adm]) == tuple(pair for pair in expected if pair[0] == adm)
 
 
 @pytest.mark.spec("MS-MQDSSM 3.1.6.10")
@@ -96,7 +96,7 @@ def test_the_ldap_attribute_list_is_that_of_the_specification(section, name):
 def test_names_without_an_attribute_in_the_entry_are_ignored():
     table = table_of("QueueManager")
     names = ["Clustered", "NoSuchName", "ConnectedNetworkIdentifierList", "Identifier", "DirectoryServerType"]
-    assert table.ldap_pairs(names) == (
+    assert table.list_ldap_pairs(names) == (
         ("Identifier", "objectGUID"),
         ("DirectoryServerType", "mSMQDsServices"),
         ("DirectoryServerType", "mSMQServiceType"),
@@ -106,7 +106,7 @@ def test_names_without_an_attribute_in_the_entry_are_ignored():
 @pytest.mark.spec("MS-MQDSSM 3.1.6.10.2")
 def test_ldap_attributes_come_in_order_and_once():
     names = ["DirectoryPath", "Pathname", "Label", "QualifiedPathname", "Label"]
-    attributes = table_of(Queue).ldap_attributes(names)
+    attributes = table_of(Queue).list_ldap_attributes(names)
     assert attributes == ("mSMQLabelEx", "distinguishedName", "mSMQQueueNameExt")
 
 
@@ -177,7 +177,7 @@ def test_the_computer_is_asked_for_what_it_holds():
         "servicePrincipalName",
         "operatingSystemVersion",
     )
-    assert table.ldap_attributes(COMPUTER) == ()
+    assert table.list_ldap_attributes(COMPUTER) == ()
     assert table_of("Queue").computer_attributes(["Pathname"]) == ()
     assert table_of("Queue").computer_attributes(["QualifiedPathname", "Label"]) == ("dNSHostName",)
 
@@ -302,7 +302,7 @@ def test_every_cited_section_is_in_the_index():
 def test_rows_name_the_fields_of_the_model(table):
     assert {row.adm for row in table.rows} | table.unsupported >= set(table.element.adm_names())
     for row in table.rows:
-        assert row.field == table.element.field_name(row.adm) == snake_case(row.adm)
+        assert row.field == table.element.field_name(row.adm) == convert_to_snake_case(row.adm)
 
 
 def test_tables_are_found_by_class_and_by_name():
@@ -314,9 +314,9 @@ def test_tables_are_found_by_class_and_by_name():
 
 def test_rows_are_found_by_name_in_the_order_asked_for():
     table = table_of(Queue)
-    assert [row.adm for row in table.rows_for(["Quota", "Label", "Quota"])] == ["Quota", "Label"]
+    assert [row.adm for row in table.find_rows(["Quota", "Label", "Quota"])] == ["Quota", "Label"]
     with pytest.raises(ValueError, match="Queue has no attribute 'label'; it has Identifier, Label"):
-        table.rows_for(["label"])
+        table.find_rows(["label"])
 
 
 LABEL = table_of(Queue).row("Label")

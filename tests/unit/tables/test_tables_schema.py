@@ -23,10 +23,10 @@ def test_every_class_and_attribute_of_the_lists_is_there(section):
     pairs = listed(section)
     assert len(pairs) > 60
     for class_name, attribute_name in pairs:
-        cls = schema.object_class(class_name)
+        cls = schema.find_object_class(class_name)
         attribute = schema.attribute(attribute_name)
         assert attribute.name == attribute_name
-        assert attribute_name in schema.allowed_attributes(cls.name) | EVERYWHERE, (
+        assert attribute_name in schema.list_allowed_attributes(cls.name) | EVERYWHERE, (
             class_name,
             attribute_name,
         )
@@ -36,7 +36,7 @@ def test_every_class_and_attribute_of_the_lists_is_there(section):
 def test_the_unused_attributes_are_there():
     names = [attribute for _, attribute in listed("2.2.4")]
     assert set(names) == schema.UNUSED_ATTRIBUTES
-    text = " ".join(ldif.openldap_schema_text().split())
+    text = " ".join(ldif.format_openldap_schema().split())
     for name in names:
         assert schema.attribute(name).name == name
         assert f"NAME '{name}'" in text
@@ -96,14 +96,14 @@ def test_attributes_are_microsofts(name, oid, syntax, single, bounds):
     ],
 )
 def test_classes_are_microsofts(name, oid, must, parents):
-    cls = schema.object_class(name)
+    cls = schema.find_object_class(name)
     assert (cls.oid, cls.must, cls.parents) == (oid, must, parents)
 
 
 def test_a_computer_is_a_user_and_no_person():
-    assert [c.name for c in schema.superiors("computer")] == ["computer", "user", "msmqADTop"]
-    assert schema.required_attributes("computer") == {"cn"}
-    assert {"objectGUID", "mSMQDigests", "dNSHostName"} <= schema.allowed_attributes("computer")
+    assert [c.name for c in schema.list_superiors("computer")] == ["computer", "user", "msmqADTop"]
+    assert schema.list_required_attributes("computer") == {"cn"}
+    assert {"objectGUID", "mSMQDigests", "dNSHostName"} <= schema.list_allowed_attributes("computer")
 
 
 def test_own_definitions_are_below_our_own_arc():
@@ -117,11 +117,11 @@ def test_own_definitions_are_below_our_own_arc():
 
 def test_names_are_found_whatever_their_case():
     assert schema.attribute("MSMQLABELEX").name == "mSMQLabelEx"
-    assert schema.object_class("mSMQ-Custom-Recipient").name == "msMQ-Custom-Recipient"
+    assert schema.find_object_class("mSMQ-Custom-Recipient").name == "msMQ-Custom-Recipient"
     with pytest.raises(ValueError, match="the schema has no attribute 'mSMQXactEncryption'"):
         schema.attribute("mSMQXactEncryption")
     with pytest.raises(ValueError, match="the schema has no class 'nothing'"):
-        schema.object_class("nothing")
+        schema.find_object_class("nothing")
 
 
 GOOD = AttributeType(name="good", oid="1.2.3", syntax=ad.UNICODE)

@@ -18,7 +18,7 @@ from mqdssm.model.transport import (
     Message,
     MessageId,
 )
-from mqdssm.wire.signing import FIELDS, signed_bytes
+from mqdssm.wire.signing import FIELDS, select_signed_bytes
 
 FILE = json.loads((Path(__file__).parents[2] / "vectors" / "signatures.json").read_text(encoding="utf-8"))
 CASES = [
@@ -55,7 +55,7 @@ def test_every_field_lies_where_it_should(vector, level):
     message = message_of(vector)
     expected = vector["levels"][level.name]["fields"]
     assert [(image(message).hex()) for _, image in FIELDS[level]] == [data for _, data in expected]
-    assert signed_bytes(message, level) == bytes.fromhex("".join(data for _, data in expected))
+    assert select_signed_bytes(message, level) == bytes.fromhex("".join(data for _, data in expected))
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.4")
@@ -63,7 +63,7 @@ def test_every_field_lies_where_it_should(vector, level):
 @pytest.mark.parametrize("algorithm", HashAlgorithm, ids=lambda one: one.name)
 @pytest.mark.parametrize(("vector", "level"), CASES)
 def test_signatures_are_those_of_the_vectors(vector, level, algorithm):
-    data = signed_bytes(message_of(vector), level)
+    data = select_signed_bytes(message_of(vector), level)
     expected = bytes.fromhex(vector["levels"][level.name]["signatures"][algorithm.name])
     assert PrivateKey(key()).sign(data, algorithm) == expected
     assert is_signed(key().public_key(), data, expected, algorithm)
@@ -102,14 +102,16 @@ def test_a_changed_property_changes_the_bytes_exactly_when_it_is_covered(level, 
     changes = COVERED_20 | free
     assert changes.keys() <= {field.name for field in fields(Message)}
     for name, value in changes.items():
-        changed = signed_bytes(replace(base, **{name: value}), level) != signed_bytes(base, level)
+        changed = select_signed_bytes(replace(base, **{name: value}), level) != select_signed_bytes(
+            base, level
+        )
         assert changed is (name in covered), name
 
 
 def test_spelling_of_a_private_queue_does_not_matter():
     names = ["DIRECT=OS:a\\PRIVATE$\\q", "direct=os:a\\private$\\q"]
     images = {
-        signed_bytes(Message(destination=parse_format_name(name)), AuthenticationLevel.SIG20)
+        select_signed_bytes(Message(destination=parse_format_name(name)), AuthenticationLevel.SIG20)
         for name in names
     }
     assert len(images) == 1
@@ -118,18 +120,18 @@ def test_spelling_of_a_private_queue_does_not_matter():
 
 def test_what_cannot_be_signed():
     with pytest.raises(ValueError, match="no signature"):
-        signed_bytes(Message(), AuthenticationLevel.NONE)
+        select_signed_bytes(Message(), AuthenticationLevel.NONE)
     lists = Message(destination=parse_format_name("DL=11111111-2222-4333-8444-555555555555"))
     with pytest.raises(ValueError, match="cannot be signed"):
-        signed_bytes(lists, AuthenticationLevel.SIG20)
+        select_signed_bytes(lists, AuthenticationLevel.SIG20)
     journal = parse_format_name("PRIVATE=11111111-2222-4333-8444-555555555555\\1;JOURNAL")
     with pytest.raises(ValueError, match="cannot be signed"):  # its bytes would be those of the queue
-        signed_bytes(Message(response_queue=journal), AuthenticationLevel.SIG10)
+        select_signed_bytes(Message(response_queue=journal), AuthenticationLevel.SIG10)
 
 
 def test_flags_are_those_of_the_packet():
     """[MS-MQMQ] 2.5.2: Flags & 0x0F, whatever else a message from the network has there."""
     asked = Message(acknowledgements=Acknowledgements.FULL_RECEIVE)
     more = Message(acknowledgements=Acknowledgements(Acknowledgements.FULL_RECEIVE | 0x130))
-    images = [signed_bytes(one, AuthenticationLevel.SIG20) for one in (asked, more)]
+    images = [select_signed_bytes(one, AuthenticationLevel.SIG20) for one in (asked, more)]
     assert images[0] == images[1]

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mqdssm.model.dn import DN
-from mqdssm.model.queuenames import HASH_DIGITS, name_of, rdn_candidates
+from mqdssm.model.queuenames import HASH_DIGITS, list_rdn_candidates, name_of
 from mqdssm.pipeline.frames.columns import TYPES
 from mqdssm.tables import TABLES
-from mqdssm.tables.access import KINDS, AccessKind, ace_from_directory, is_raw
+from mqdssm.tables.access import KINDS, AccessKind, is_raw, map_ace_from_directory
 from mqdssm.wire.acl import Ace, AceFlags, AceType
 from mqdssm.wire.certificates import UserSignCert, UserSignCerts, digest_of
 from mqdssm.wire.dtyp import AclForm, SecurityDescriptor
@@ -262,7 +262,7 @@ def _translate_aces(aces: Iterable[Ace], kind: AccessKind) -> list[Ace]:
     effective = (
         replace(ace, inherited_object_type=None) for ace in aces if not ace.flags & AceFlags.INHERIT_ONLY
     )
-    return [entry for ace in effective if (entry := ace_from_directory(ace, kind)) is not None]
+    return [entry for ace in effective if (entry := map_ace_from_directory(ace, kind)) is not None]
 
 
 # -- certificates and keys
@@ -341,11 +341,13 @@ def examine_queue_name(case: Case) -> Iterator[Verdict]:
     name = name_of(cn, extension)
     if any(
         rdn.cn.lower() == cn.lower() and _is_same_text(rdn.extension, extension)
-        for rdn in rdn_candidates(name)
+        for rdn in list_rdn_candidates(name)
     ):
         return
     tail = cn[-HASH_DIGITS:]
-    expected = " or ".join(rdn.cn[-HASH_DIGITS:] for rdn in rdn_candidates(name) if rdn.extension) or "none"
+    expected = (
+        " or ".join(rdn.cn[-HASH_DIGITS:] for rdn in list_rdn_candidates(name) if rdn.extension) or "none"
+    )
     yield (
         "queue-name-hash",
         f"the hash of {name} is {expected}, cn ends in {tail}, mSMQQueueNameExt is {extension or 'not set'}",

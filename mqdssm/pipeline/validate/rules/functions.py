@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.validate.rules.trees import DIALECT, parse
 
 _TEXT: Final = """
@@ -131,5 +131,5 @@ def _check_call(before: Token, *, is_qualified: bool) -> None:
 
 
 def _make_refusal(name: str) -> ValueError:
-    hint = suggestion(name.lower(), ALLOWED, otherwise=": docs/validation.md lists them", cutoff=0.8)
+    hint = suggest_name(name.lower(), ALLOWED, otherwise=": docs/validation.md lists them", cutoff=0.8)
     return ValueError(f"{name} is refused: it is none of the functions that rules may call{hint}")

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mqdssm.errors import ConfigError
 from mqdssm.events.input_files import TooLongFileError, read_toml
-from mqdssm.model.suggestions import suggestion
+from mqdssm.model.suggestions import suggest_name
 from mqdssm.pipeline.validate.rules.functions import check_sql
 from mqdssm.pipeline.validate.rules.rule import FRAMES, SEVERITIES, Rule, RuleFile, Wrong
 from mqdssm.pipeline.validate.rules.trees import columns_of_template, find_columns, split_template
@@ -114,7 +114,7 @@ def _check_names(table: Any, names: Iterable[str], where: str) -> None:
 def _suggest_name(name: str, choices: Iterable[str]) -> str:
     names = list(choices)
     listed = f": there are {len(names)}; 'mqdssm validate --list-rules' and docs/rules.md list them"
-    return suggestion(name, names, otherwise=listed if len(names) > SHOWN_MAX else None)
+    return suggest_name(name, names, otherwise=listed if len(names) > SHOWN_MAX else None)
 
 
 def _change_severities(rules: Sequence[Rule], table: Any, rule_ids: Sequence[str]) -> tuple[Rule, ...]:
