@@ -50,9 +50,9 @@ def enterprise(world: World | None, *, quick: bool) -> Outcome:
     with servers() as ours, consumers() as theirs:
         timing = interleaved(lambda: ours(number), lambda: theirs(number), runs)
     remark = (
-        "the time includes the wait of the last change for the intervals of replication, 2 s within a site "
+        "the time includes the wait of the last change for the intervals of replication: 2 s within a site "
     )
-    remark += "and 10 s between sites, which OpenLDAP does not have"
+    remark += "and 10 s between sites. OpenLDAP has no such intervals"
     return replace(timing.speed(ENTERPRISE, number, "changes"), remark=remark)
 
 
