@@ -17,7 +17,11 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, MadeEntry, make_dns_lookup
+<<<<<<< HEAD
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, NewEntry, make_dns_lookup
+=======
+from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, NewEntry, dns_in
+>>>>>>> 7cf0f526 (model/owned is owned_objects, events/made_entry is new_entry)
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import format_entry
@@ -83,7 +87,7 @@ class Place:
     maker: EntryBuilder
     numbers: Iterator[int] = field(default_factory=count)
 
-    def entries(self, number: int) -> Iterator[MadeEntry]:
+    def entries(self, number: int) -> Iterator[NewEntry]:
         """New queues, spread over the queue managers."""
         root = self.session.naming.root
         for n in (next(self.numbers) for _ in range(number)):

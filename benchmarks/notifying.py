@@ -22,7 +22,7 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.names import FormatName
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import NotificationVersion
-from mqdssm.model.owned import OwnedQueueManager
+from mqdssm.model.owned_objects import OwnedQueueManager
 from mqdssm.model.replication import Service
 from mqdssm.model.transport import NO_MESSAGE, Message, MessageId
 from mqdssm.wire.dtyp import SecurityDescriptor

@@ -25,7 +25,7 @@ from mqdssm.events.context import Context, Machine
 from mqdssm.events.encode import KEYS_NAME, DnsOf, find_incomplete_names, keys_of, look_up
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
 from mqdssm.events.machines import call_with_machine
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.events.object_names import check_computer, parse_new_path
 from mqdssm.events.settings import Served, guid_of, postprocess
 from mqdssm.model.base import DirectoryObject
@@ -188,7 +188,7 @@ def _check_required(obj: DirectoryObject, attributes: Sequence[str] | None) -> N
         raise GenericDirectoryError(f"{obj.element_name}.{', '.join(empty)} must be set to create it")
 
 
-def _add(work: CreateContext, entry: MadeEntry, obj: DirectoryObject) -> Created:
+def _add(work: CreateContext, entry: NewEntry, obj: DirectoryObject) -> Created:
     """Create an object in few round trips: Create Object Using LDAP.
 
     See decision M30 and 3.1.6.12.
@@ -268,7 +268,7 @@ def _create_queue_manager(work: CreateContext, manager: QueueManager) -> Created
     return call_with_machine(ctx, manager.computer_name or "", below)
 
 
-def _add_or_find(work: CreateContext, entry: MadeEntry, manager: QueueManager) -> Created | Entry:
+def _add_or_find(work: CreateContext, entry: NewEntry, manager: QueueManager) -> Created | Entry:
     """Add a queue manager, or return the existing entry.
 
     Returns:

@@ -28,7 +28,7 @@ from mqdssm.events.encode import (
     values_of,
 )
 from mqdssm.events.machines import COMPUTER_CLASS
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.events.object_names import parse_stored_path
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.base import DirectoryObject
@@ -146,11 +146,11 @@ class EntryBuilder:
 
     # -- elements; `names` are the attributes to store, None: all that are populated
 
-    def enterprise(self, obj: Enterprise) -> MadeEntry:
+    def enterprise(self, obj: Enterprise) -> NewEntry:
         """Make the entry of the enterprise object, CN=MsmqServices."""
         return self._build_entry("enterprise", obj, places.enterprise_dn(self._target.forest_root))
 
-    def site(self, obj: Site, names: frozenset[str] | None = None) -> MadeEntry:
+    def site(self, obj: Site, names: frozenset[str] | None = None) -> NewEntry:
         """Make the entry of a site."""
         entry = self._build_entry(
             "site", obj, places.site_dn(self._target.forest_root, obj.name or ""), names
@@ -162,13 +162,13 @@ class EntryBuilder:
             self._put_descriptor(entry, image)
         return entry
 
-    def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> MadeEntry:
+    def link(self, obj: RoutingLink, names: frozenset[str] | None = None) -> NewEntry:
         """Make the entry of a routing link."""
         return self._build_entry(
             "routing-link", obj, places.link_dn(self._target.forest_root, link_cn(obj)), names
         )
 
-    def user(self, obj: User, name: str) -> MadeEntry:
+    def user(self, obj: User, name: str) -> NewEntry:
         """Make the entry of a user, with a new account of that name."""
         values: Values = {"sAMAccountName": (name.encode(),), "userAccountControl": (NORMAL_ACCOUNT,)}
         if obj.security_identifier is not None:
@@ -177,16 +177,16 @@ class EntryBuilder:
         entry.values = values | entry.values
         return entry
 
-    def change_user(self, obj: User, dn: DN) -> MadeEntry:
+    def change_user(self, obj: User, dn: DN) -> NewEntry:
         """Make the changes for an existing user account: certificates and their digests."""
         values = values_of(TABLES[User], obj, obj.populated, STORED, self._dns_of)
         if obj.is_populated("Certificates"):
             values = build_signing_values(obj.certificates) | {k: raws for k, raws in values.items() if raws}
-        return MadeEntry("user", dn, TABLES[User].ldap_class, values)
+        return NewEntry("user", dn, TABLES[User].ldap_class, values)
 
     def queue(
         self, obj: Queue, computer: DN, sid: Sid | None = None, names: frozenset[str] | None = None
-    ) -> MadeEntry:
+    ) -> NewEntry:
         """Make the entry of a queue.
 
         Args:
@@ -213,7 +213,7 @@ class EntryBuilder:
         sid: Sid | None = None,
         existing: Entry | None = None,
         names: frozenset[str] | None = None,
-    ) -> MadeEntry:
+    ) -> NewEntry:
         """Make the entry of a queue manager.
 
         `computer_keys` returns the values for its computer.
@@ -251,13 +251,13 @@ class EntryBuilder:
         """
         return {k: raws for k, raws in build_signing_values(obj.public_signing_key_list).items() if raws}
 
-    def change_computer(self, obj: QueueManager, dn: DN) -> MadeEntry:
+    def change_computer(self, obj: QueueManager, dn: DN) -> NewEntry:
         """Make the changes for the existing computer of a queue manager."""
-        return MadeEntry("computer", dn, COMPUTER_CLASS, self.computer_keys(obj))
+        return NewEntry("computer", dn, COMPUTER_CLASS, self.computer_keys(obj))
 
     def computer(
         self, name: str, domain: str, *, guid: UUID | None = None, sid: Sid | None = None
-    ) -> MadeEntry:
+    ) -> NewEntry:
         """Make the entry of a computer account at its default place (decision M26).
 
         Args:
@@ -277,21 +277,21 @@ class EntryBuilder:
             "dNSHostName": (host.encode(),),
             "servicePrincipalName": (f"HOST/{name}".encode(), f"HOST/{host}".encode()),
         }
-        return MadeEntry("computer", dn, COMPUTER_CLASS, values, original=guid)
+        return NewEntry("computer", dn, COMPUTER_CLASS, values, original=guid)
 
-    def servers(self, site: str, guid: UUID | None = None) -> MadeEntry:
+    def servers(self, site: str, guid: UUID | None = None) -> NewEntry:
         """Make the container of a site's server objects (decision M6)."""
         return self._build_container(
             places.servers_dn(self._target.forest_root, site), "serversContainer", guid
         )
 
-    def server(self, site: str, computer: str, guid: UUID | None = None) -> MadeEntry:
+    def server(self, site: str, computer: str, guid: UUID | None = None) -> NewEntry:
         """Make the server object of a computer in a site (decision M6)."""
         return self._build_container(
             places.server_dn(self._target.forest_root, site, computer), "server", guid
         )
 
-    def settings(self, manager: MadeEntry, site: str, original: UUID, guid: UUID | None = None) -> MadeEntry:
+    def settings(self, manager: NewEntry, site: str, original: UUID, guid: UUID | None = None) -> NewEntry:
         """Make the mSMQSettings entry of a queue manager in a site.
 
         See [MS-MQDSSM] 3.1.6.1.1.3.
@@ -304,7 +304,7 @@ class EntryBuilder:
         """
         return self._build_settings(manager.dn.parent.name, manager.values, site, original, guid)
 
-    def settings_for(self, manager: Entry, original: UUID, site: str, computer: str) -> MadeEntry:
+    def settings_for(self, manager: Entry, original: UUID, site: str, computer: str) -> NewEntry:
         """Make the mSMQSettings entry of an existing queue manager, for another computer.
 
         Args:
@@ -318,7 +318,7 @@ class EntryBuilder:
 
     def _build_settings(
         self, computer: str, roles: Values, site: str, original: UUID, guid: UUID | None
-    ) -> MadeEntry:
+    ) -> NewEntry:
         dn = places.settings_dn(self._target.forest_root, site, computer)
         values = self._encode_identity(SETTINGS_CLASS, dn, guid, derived=True)
         for copied in COPIED:
@@ -326,14 +326,14 @@ class EntryBuilder:
                 values[copied.settings] = (GUID.dump(original),)
             elif raws := roles.get(copied.configuration):
                 values[copied.settings] = raws
-        entry = MadeEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
+        entry = NewEntry("settings", dn, SETTINGS_CLASS, values, original=guid)
         (reference,) = REFERENCES[SETTINGS_CLASS].values()
         entry.refers[reference.attribute] = (original,)
         return entry
 
     def companion(
         self, type_name: str, ldap_class: str, rows: Mapping[str, Row], values: Mapping[str, Any]
-    ) -> MadeEntry:
+    ) -> NewEntry:
         """Make the entry of a computer or mSMQSettings from given attributes.
 
         The caller sets its name.
@@ -357,13 +357,13 @@ class EntryBuilder:
                 attributes[row.ldap[0]] = raws
         if type_name == "computer":
             attributes["userAccountControl"] = (WORKSTATION_ACCOUNT,)
-        return MadeEntry(type_name, self._target.root, ldap_class, attributes)
+        return NewEntry(type_name, self._target.root, ldap_class, attributes)
 
     # -- parts
 
     def _build_entry(
         self, type_name: str, obj: DirectoryObject, dn: DN, names: frozenset[str] | None = None
-    ) -> MadeEntry:
+    ) -> NewEntry:
         table = TABLES[type(obj)]
         self._target.profile.check_name(str(dn))
         values = values_of(table, obj, obj.populated if names is None else names, STORED, self._dns_of)
@@ -375,13 +375,13 @@ class EntryBuilder:
             system_values |= self._encode_times(obj)
         stored = {name: raws for name, raws in values.items() if raws}
         values = system_values | translate_values(self._target.profile, table.ldap_class, stored)
-        entry = MadeEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
+        entry = NewEntry(type_name, dn, table.ldap_class, values, original=obj.identifier)
         for reference in REFERENCES.get(table.ldap_class, {}).values():
             if self._from_elsewhere or (reference.form is ReferenceForm.DN and reference.attribute in values):
                 self._note(entry, reference, obj)
         return entry
 
-    def _note(self, entry: MadeEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
+    def _note(self, entry: NewEntry, reference: AttributeReference, obj: DirectoryObject) -> None:
         """Record the references of an entry, and the missing ones."""
         if not obj.is_populated(reference.adm):
             return
@@ -421,11 +421,11 @@ class EntryBuilder:
             return {} if new_guid is None else {"objectGUID": (GUID.dump(new_guid),)}
         return self._target.profile.identity(ldap_class, guid, keeps_guids=False)
 
-    def _build_container(self, dn: DN, ldap_class: str, guid: UUID | None) -> MadeEntry:
+    def _build_container(self, dn: DN, ldap_class: str, guid: UUID | None) -> NewEntry:
         values = self._encode_identity(ldap_class, dn, guid, derived=True)
-        return MadeEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
+        return NewEntry("", dn, ldap_class, values | {"description": (MADE_BY_US.encode(),)}, original=guid)
 
-    def _put_descriptor(self, entry: MadeEntry, image: bytes) -> None:
+    def _put_descriptor(self, entry: NewEntry, image: bytes) -> None:
         entry.values |= translate_values(self._target.profile, entry.ldap_class, {DESCRIPTOR: (image,)})
 
 

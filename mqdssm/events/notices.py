@@ -25,7 +25,7 @@ from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.filters import Filter
 from mqdssm.model.notice import Notice, NotifiedOperation, Notify
-from mqdssm.model.owned import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqdssm.model.owned_objects import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
 from mqdssm.model.watching import LDAP_MARK, ChangeEvent, ObjectChange
 from mqdssm.tables import TABLES, compute
 

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, make_dns_lookup
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, RoutingLink, Site, User
 from mqdssm.model.names import PathName
@@ -55,26 +55,26 @@ class SampleEntries:
 
     # -- elements
 
-    def make_enterprise(self, obj: Enterprise) -> MadeEntry:
+    def make_enterprise(self, obj: Enterprise) -> NewEntry:
         """Make the entry of ``CN=MsmqServices``."""
         return self._maker.enterprise(obj)
 
-    def make_site(self, obj: Site) -> Iterator[MadeEntry]:
+    def make_site(self, obj: Site) -> Iterator[NewEntry]:
         """Make the entries of a site and of the container of its servers."""
         site_entry = self._maker.site(obj)
         yield site_entry
         servers = places.servers_dn(self._plan.root_dn, site_entry.dn.name)
         yield self._maker.servers(site_entry.dn.name, self._plan.compute_guid("container", servers))
 
-    def make_link(self, obj: RoutingLink) -> MadeEntry:
+    def make_link(self, obj: RoutingLink) -> NewEntry:
         """Make the entry of a routing link."""
         return self._maker.link(obj)
 
-    def make_user(self, obj: User, name: str) -> MadeEntry:
+    def make_user(self, obj: User, name: str) -> NewEntry:
         """Make the entry of a user."""
         return self._maker.user(obj, name)
 
-    def make_queue(self, obj: Queue) -> MadeEntry:
+    def make_queue(self, obj: Queue) -> NewEntry:
         """Make the entry of a queue."""
         # upper case, as in the machine names of the plan, and in slapd's DNs below them
         computer = PathName.parse_stored(obj.pathname or "").computer.upper()
@@ -82,12 +82,12 @@ class SampleEntries:
 
     # -- machines
 
-    def make_machine(self, machine: MachineRoles) -> tuple[MadeEntry, MadeEntry]:
+    def make_machine(self, machine: MachineRoles) -> tuple[NewEntry, NewEntry]:
         """Make the entries of the computer and the queue manager of a machine."""
         computer = self._make_computer(machine)
         return computer, self._maker.queue_manager(machine.manager, computer.dn)
 
-    def _make_computer(self, machine: MachineRoles) -> MadeEntry:
+    def _make_computer(self, machine: MachineRoles) -> NewEntry:
         plan, name = self._plan, machine.manager.computer_name or ""
         guid, sid = plan.compute_guid("computer", machine.number), plan.make_computer_sid(machine.number)
         computer = self._maker.computer(name, plan.domain, guid=guid, sid=sid)
@@ -99,8 +99,8 @@ class SampleEntries:
         return computer
 
     def make_settings(
-        self, machine: MachineRoles, manager: MadeEntry, site: str
-    ) -> tuple[MadeEntry, MadeEntry]:
+        self, machine: MachineRoles, manager: NewEntry, site: str
+    ) -> tuple[NewEntry, NewEntry]:
         """Make the server object and the mSMQSettings of a machine in a site.
 
         See [MS-MQDSSM] 3.1.6.1.1.3.
@@ -120,7 +120,7 @@ OBJECTS: Final = "objects.ldif"
 
 
 def build_base_tree(
-    plan: EnterprisePlan, enterprises: Iterable[MadeEntry]
+    plan: EnterprisePlan, enterprises: Iterable[NewEntry]
 ) -> Iterator[Iterable[tuple[str, str | bytes]]]:
     """Yield the tree that holds the objects; the last entry is the enterprise.
 
@@ -137,7 +137,7 @@ def build_base_tree(
         yield entry.pairs()
 
 
-def make_objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[MadeEntry]:
+def make_objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[NewEntry]:
     """Make all objects except the enterprise, parents first; each one on demand."""
     for number in range(plan.sites):
         yield from entries.make_site(elements.make_site(plan, number))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.elements import User
 from mqdssm.model.queuenames import rdn_of
 from mqdssm.samples import security
@@ -18,7 +18,7 @@ from mqdssm.wire.certificates import UserSignCerts, digest_of
 from mqdssm.wire.dtyp import EVERYONE, SecurityDescriptor, allow
 from mqdssm.wire.masks import DescriptorControl, QueueAccess
 
-Entries = dict[str, MadeEntry]
+Entries = dict[str, NewEntry]
 """The entries of one planted object, by type."""
 CERTIFICATES_BYTES_MAX: Final = 2**20
 """Upper range of mSMQSignCertificates in Active Directory's schema."""
@@ -238,7 +238,7 @@ def no_queue_manager(stage: FaultStage, entries: Entries) -> None:
     """Put a queue below an object that takes the place of the queue manager."""
     root, name = stage.plan.root_dn, f"NOMSMQ-{stage.serial}"
     computer = entries["queue"]
-    above = MadeEntry(
+    above = NewEntry(
         "computer",
         places.computer_dn(root, name),
         "computer",
@@ -252,7 +252,7 @@ def no_queue_manager(stage: FaultStage, entries: Entries) -> None:
     folder = places.queue_manager_of(above.dn)
     queue = entries.pop("queue")
     entries["nothing"] = above
-    entries["folder"] = MadeEntry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
+    entries["folder"] = NewEntry("", folder, "container", {"objectGUID": (stage.ghost("folder").bytes_le,)})
     queue.dn = folder.child("CN", computer.dn.name)
     entries["queue"] = queue
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from mqdssm.errors import ConfigError
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.elements import Enterprise, QueueManager, RoutingLink
 from mqdssm.samples import elements
@@ -231,7 +231,7 @@ class Fault:
     forms: frozenset[EnterpriseForm] = EVERYWHERE
     fields: Mapping[str, Any] = field(default_factory=dict)
     ldap: Mapping[str, Any] | None = None
-    ldif: Callable[[FaultStage, dict[str, MadeEntry]], None] | None = None
+    ldif: Callable[[FaultStage, dict[str, NewEntry]], None] | None = None
     mqis: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Enterprise, Queue, QueueManager, RoutingLink, Site, User
 from mqdssm.samples import elements
@@ -27,7 +27,7 @@ def _sort_extras(stage: FaultStage) -> list[Extra]:
 
 def make_planted_entries(
     planted: Iterable[Planted], entries: SampleEntries
-) -> Iterator[tuple[list[MadeEntry], list[Truth]]]:
+) -> Iterator[tuple[list[NewEntry], list[Truth]]]:
     """Yield the entries of each planted object with the expected findings."""
     for fault, stage in planted:
         _refer(stage, entries)
@@ -60,7 +60,7 @@ def _refer(stage: FaultStage, entries: SampleEntries) -> None:
             entries.refer(extra.guid, places.queue_manager_dn(root, name))
 
 
-def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
+def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, NewEntry]:
     obj = extra.obj
     match obj:
         case Queue():
@@ -78,7 +78,7 @@ def _entries_of(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict
             return _make_machine(stage, extra, entries)
 
 
-def _make_machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, MadeEntry]:
+def _make_machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> dict[str, NewEntry]:
     if extra.roles is None:
         raise ValueError(f"{extra.type} {extra.number} is no machine")
     computer, manager = entries.make_machine(extra.roles)
@@ -89,7 +89,7 @@ def _make_machine(stage: FaultStage, extra: Extra, entries: SampleEntries) -> di
     return by_type
 
 
-def _override(entry: MadeEntry, wrong: Mapping[str, Any], stage: FaultStage) -> None:
+def _override(entry: NewEntry, wrong: Mapping[str, Any], stage: FaultStage) -> None:
     for attribute, value in wrong.items():
         new_value = value_of(value, stage)
         if new_value is None:

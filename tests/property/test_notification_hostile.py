@@ -29,7 +29,7 @@ from mqdssm.model.notification import (
     NotificationUpdate,
     NotificationUpdates,
 )
-from mqdssm.model.owned import OwnedQueue
+from mqdssm.model.owned_objects import OwnedQueue
 from mqdssm.model.propids import ObjectType, Propid
 from mqdssm.tables.notification import Use, rows_of
 from mqdssm.wire.mqcn import decode, encode

@@ -17,7 +17,7 @@ from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.guid import Guid
 from mqdssm.model.notice import Notice, NotifiedOperation
 from mqdssm.model.notification import NotificationVersion
-from mqdssm.model.owned import OwnedQueue
+from mqdssm.model.owned_objects import OwnedQueue
 from mqdssm.wire.dtyp import SecurityDescriptor
 from mqdssm.wire.mqcn import decode
 

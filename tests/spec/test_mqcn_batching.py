@@ -21,7 +21,7 @@ from mqdssm.engines.actions import StartTimer, TimerFired
 from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.model.notification import NotificationEvent
-from mqdssm.model.owned import QueueChanged, QueueDeleted
+from mqdssm.model.owned_objects import QueueChanged, QueueDeleted
 
 CREATE, CHANGE, DELETE, MANAGER = NotificationEvent
 ONE = UUID(int=1)

@@ -22,7 +22,13 @@ from mqdssm.model.notification import (
     NotificationEvent,
     NotificationVersion,
 )
-from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
+from mqdssm.model.owned_objects import (
+    OwnedQueue,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    QueueManagerChanged,
+)
 from mqdssm.model.transport import Message, notification_queue
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 from mqdssm.wire.mqcn import encode

@@ -26,7 +26,7 @@ from mqdssm.model.notification import (
     NotificationUpdates,
     NotificationVersion,
 )
-from mqdssm.model.owned import QueueCreated, QueueDeleted
+from mqdssm.model.owned_objects import QueueCreated, QueueDeleted
 from mqdssm.model.transport import Message, MessageClass, SenderIdentifierType, notification_queue
 from mqdssm.wire.mqcn import encode
 

@@ -20,7 +20,13 @@ from mqdssm.model.enums import PrivacyLevel
 from mqdssm.model.guid import Guid
 from mqdssm.model.messages import Scope
 from mqdssm.model.notification import NotificationCommand
-from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
+from mqdssm.model.owned_objects import (
+    OwnedQueue,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    QueueManagerChanged,
+)
 from mqdssm.model.propids import Propid
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 from mqdssm.wire.dtyp import SecurityDescriptor

@@ -19,7 +19,7 @@ from support.notification.receivers import (
 
 from mqdssm.engines.notification import actions as do
 from mqdssm.model.notification import NotificationEvent
-from mqdssm.model.owned import (
+from mqdssm.model.owned_objects import (
     QUEUE_ATTRIBUTES,
     QUEUE_MANAGER_ATTRIBUTES,
     QueueChanged,

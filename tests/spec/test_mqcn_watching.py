@@ -16,7 +16,7 @@ from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching.watch import Pauses, Watch
 from mqdssm.model.notice import Notice
-from mqdssm.model.owned import QueueCreated, QueueDeleted
+from mqdssm.model.owned_objects import QueueCreated, QueueDeleted
 from mqdssm.model.watching import AttributeChange, ChangeEvent, ObjectChange
 
 

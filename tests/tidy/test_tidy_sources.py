@@ -171,7 +171,7 @@ def test_entries_are_put_together_in_one_place() -> None:
                 and where not in forms
             ):
                 problems.append(f"{name(path)}:{node.lineno}: use mqdssm.directory.requests.new_entry")
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "MadeEntry" and where not in makers:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "NewEntry" and where not in makers:
                 problems.append(f"{name(path)}:{node.lineno}: use mqdssm.events.entry_builder.EntryBuilder")
     report(problems)
 

@@ -13,13 +13,18 @@ from mqdssm.drivers.threads import EventCounts
 from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryError
 from mqdssm.events.facade import Directory
-from mqdssm.model import owned
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.filters import Filter
+from mqdssm.model.owned_objects import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    OwnedQueue,
+    OwnedQueueManager,
+)
 
 log: Final = logging.getLogger(__name__)
 
-_MANAGER: Final = ("Identifier", "ComputerName", "FullPath", *owned.QUEUE_MANAGER_ATTRIBUTES)
+_MANAGER: Final = ("Identifier", "ComputerName", "FullPath", *QUEUE_MANAGER_ATTRIBUTES)
 
 
 class OwnedReader:
@@ -73,17 +78,17 @@ class OwnedReader:
     def _directory_of(self, server: str | None) -> Directory:
         return self._directory if server is None else self._servers[server.casefold()]
 
-    def _read_queue(self, directory: Directory, identifier: UUID) -> owned.OwnedQueue | None:
+    def _read_queue(self, directory: Directory, identifier: UUID) -> OwnedQueue | None:
         search_filter = Filter("Identifier", "==", identifier)
-        for queue in directory.search(Queue, search_filter, attributes=owned.QUEUE_ATTRIBUTES):
+        for queue in directory.search(Queue, search_filter, attributes=QUEUE_ATTRIBUTES):
             return _convert_queue(queue)
         return None
 
-    def _read_manager(self, directory: Directory) -> tuple[owned.OwnedQueueManager | None, str | None]:
+    def _read_manager(self, directory: Directory) -> tuple[OwnedQueueManager | None, str | None]:
         """Return the own queue manager and its DN; None for both if it is not found."""
         search_filter = Filter("Identifier", "==", self._identifier)
         for queue_manager in directory.search(QueueManager, search_filter, attributes=_MANAGER):
-            return owned.OwnedQueueManager.of(
+            return OwnedQueueManager.of(
                 queue_manager, queue_manager.computer_name or ""
             ), queue_manager.full_path
         return None, None
@@ -92,14 +97,14 @@ class OwnedReader:
         manager, place = self._read_manager(self._directory)
         if manager is None or place is None:
             return do.AllRead(manager=None)
-        queue_objects = self._directory.search(Queue, attributes=owned.QUEUE_ATTRIBUTES, below=place)
+        queue_objects = self._directory.search(Queue, attributes=QUEUE_ATTRIBUTES, below=place)
         queues = tuple(queue for queue in map(_convert_queue, queue_objects) if queue is not None)
         return do.AllRead(manager=manager, queues=queues)
 
 
-def _convert_queue(queue: Queue) -> owned.OwnedQueue | None:
+def _convert_queue(queue: Queue) -> OwnedQueue | None:
     try:
-        return owned.OwnedQueue.of(queue)
+        return OwnedQueue.of(queue)
     except ValueError as error:  # damaged: the adapter has logged it
         log.warning("a queue is left out: %s", error)
         return None

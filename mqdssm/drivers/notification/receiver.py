@@ -16,7 +16,7 @@ from mqdssm.engines.notification import actions as do
 from mqdssm.engines.notification.receiver import NotificationReceiver
 from mqdssm.errors import DecodeError
 from mqdssm.model.guid import Guid
-from mqdssm.model.owned import OwnedQueue, OwnedQueueManager
+from mqdssm.model.owned_objects import OwnedQueue, OwnedQueueManager
 from mqdssm.model.transport import MessageClass
 from mqdssm.model.watching import ObjectChange
 from mqdssm.wire.mqcn import decode

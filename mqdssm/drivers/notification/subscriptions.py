@@ -16,7 +16,7 @@ from uuid import UUID
 
 from mqdssm.drivers.threads import EventCounts
 from mqdssm.model.closeable import Closeable
-from mqdssm.model.owned import (
+from mqdssm.model.owned_objects import (
     OwnedQueue,
     OwnedQueueManager,
     QueueChanged,

@@ -7,7 +7,7 @@ from uuid import UUID
 from mqdssm.engines.actions import Note, StartTimer, TimerFired
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.notification import ChangeNotification
-from mqdssm.model.owned import OwnedQueue, OwnedQueueManager, StateEvent
+from mqdssm.model.owned_objects import OwnedQueue, OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 from mqdssm.model.watching import ObjectChange
 

@@ -20,7 +20,7 @@ from mqdssm.model.notification import (
     NotificationEvent,
     NotificationUpdates,
 )
-from mqdssm.model.owned import OwnedQueueManager, StateEvent
+from mqdssm.model.owned_objects import OwnedQueueManager, StateEvent
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 
 

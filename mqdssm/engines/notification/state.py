@@ -10,8 +10,16 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-from mqdssm.model import owned
 from mqdssm.model.names import PathName
+from mqdssm.model.owned_objects import (
+    OwnedQueue,
+    OwnedQueueManager,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    QueueManagerChanged,
+    StateEvent,
+)
 
 
 class LocalState:
@@ -22,30 +30,30 @@ class LocalState:
         queues: its public queues.
     """
 
-    def __init__(self, manager: owned.OwnedQueueManager, queues: Iterable[owned.OwnedQueue] = ()) -> None:
+    def __init__(self, manager: OwnedQueueManager, queues: Iterable[OwnedQueue] = ()) -> None:
         self._manager = manager
-        self._queues: Final[dict[UUID, owned.OwnedQueue]] = {}
+        self._queues: Final[dict[UUID, OwnedQueue]] = {}
         self._names: Final[dict[str, UUID]] = {}
         for queue in queues:
             list(self.put(queue))
 
     @property
-    def manager(self) -> owned.OwnedQueueManager:
+    def manager(self) -> OwnedQueueManager:
         """Attributes of the queue manager."""
         return self._manager
 
     @property
-    def queues(self) -> Mapping[UUID, owned.OwnedQueue]:
+    def queues(self) -> Mapping[UUID, OwnedQueue]:
         """Public queues of the queue manager, by Identifier; a read-only view."""
         return MappingProxyType(self._queues)
 
-    def find(self, identifier: UUID | None, path_name: str | None = None) -> owned.OwnedQueue | None:
+    def find(self, identifier: UUID | None, path_name: str | None = None) -> OwnedQueue | None:
         """Return a queue by its GUID, or by its path name if the GUID is None."""
         if identifier is None and path_name is not None:
             identifier = self._names.get(PathName.parse_stored(path_name).key)
         return None if identifier is None else self._queues.get(identifier)
 
-    def put(self, queue: owned.OwnedQueue) -> Iterator[owned.StateEvent]:
+    def put(self, queue: OwnedQueue) -> Iterator[StateEvent]:
         """Store a queue.
 
         Another queue of this name is deleted, since its deletion was never notified.
@@ -60,24 +68,22 @@ class LocalState:
             self._names.pop(old.key, None)
         self._queues[queue.identifier] = queue
         self._names[queue.key] = queue.identifier
-        yield owned.QueueCreated(queue) if old is None else owned.QueueChanged(old, queue)
+        yield QueueCreated(queue) if old is None else QueueChanged(old, queue)
 
-    def delete(self, identifier: UUID) -> Iterator[owned.StateEvent]:
+    def delete(self, identifier: UUID) -> Iterator[StateEvent]:
         """Remove a queue, if the state has it."""
         queue = self._queues.pop(identifier, None)
         if queue is not None:
             self._names.pop(queue.key, None)
-            yield owned.QueueDeleted(queue)
+            yield QueueDeleted(queue)
 
-    def set_manager(self, manager: owned.OwnedQueueManager) -> Iterator[owned.StateEvent]:
+    def set_manager(self, manager: OwnedQueueManager) -> Iterator[StateEvent]:
         """Replace the queue manager's attributes."""
         old, self._manager = self._manager, manager
         if old != manager:
-            yield owned.QueueManagerChanged(old, manager)
+            yield QueueManagerChanged(old, manager)
 
-    def replace(
-        self, manager: owned.OwnedQueueManager, queues: Iterable[owned.OwnedQueue]
-    ) -> Iterator[owned.StateEvent]:
+    def replace(self, manager: OwnedQueueManager, queues: Iterable[OwnedQueue]) -> Iterator[StateEvent]:
         """Replace the whole state.
 
         The events of deletions come before those of new and changed queues.

@@ -14,7 +14,7 @@ from uuid import UUID
 from mqdssm.engines.notification.settings import ReceiverSettings
 from mqdssm.errors import MappingError
 from mqdssm.model.notification import NotificationCommand, NotificationUpdate, NotificationUpdates
-from mqdssm.model.owned import OwnedQueue
+from mqdssm.model.owned_objects import OwnedQueue
 from mqdssm.model.propids import ObjectType
 from mqdssm.tables.notification import Use, rows_of
 

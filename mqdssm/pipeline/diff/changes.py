@@ -28,7 +28,7 @@ from mqdssm.wire.dtyp import SecurityDescriptor
 
 if TYPE_CHECKING:
     from mqdssm.events.facade import Directory
-    from mqdssm.events.made_entry import MadeEntry
+    from mqdssm.events.new_entry import NewEntry
     from mqdssm.pipeline.diff.fields import ObjectDifference
     from mqdssm.pipeline.diff.run import Comparison
 
@@ -246,7 +246,7 @@ class _Changes:
             yield make_replacement(str(dn.parent), list(on_computer.items())).decode("ascii")
 
     def _describe_left_out(
-        self, type_name: str, new_entry: "MadeEntry", names: Collection[str]
+        self, type_name: str, new_entry: "NewEntry", names: Collection[str]
     ) -> Iterator[str]:
         """Yield a comment for each attribute that lacks references.
 
@@ -290,7 +290,7 @@ def _format_comment(text: str) -> str:
     return format_comment(text) + "\n\n"
 
 
-def _add(new_entry: "MadeEntry") -> str:
+def _add(new_entry: "NewEntry") -> str:
     return record(str(new_entry.dn), list(new_entry.complete().items()), "add").decode("ascii")
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mqdssm.errors import MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import NAME, STORED, EntryBuilder, EntryTarget, make_dns_lookup
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import Queue, QueueManager
 from mqdssm.model.names import PathName
@@ -114,7 +114,7 @@ class Destination:
         common = self._common.get(guid, guid)
         return self._real.get(common, common)
 
-    def make_entry(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+    def make_entry(self, type_name: str, row: Mapping[str, Any]) -> NewEntry:
         """Return the entry of an object in B.
 
         Raises:
@@ -130,7 +130,7 @@ class Destination:
             new_entry.dn = self._rebase_dn(path)
         return new_entry
 
-    def _make_element(self, type_name: str, row: Mapping[str, Any]) -> MadeEntry:
+    def _make_element(self, type_name: str, row: Mapping[str, Any]) -> NewEntry:
         obj: Any = element_of(FRAME_TYPES[type_name], row)
         maker = self._maker
         match type_name:
@@ -165,7 +165,7 @@ class Destination:
             raise ObjectNotFound(f"there is no computer {name}: add it first")
         return dn
 
-    def make_container(self, dn: DN) -> MadeEntry:
+    def make_container(self, dn: DN) -> NewEntry:
         """Return the entry of a server object, or of a site's container of them.
 
         See decision M6.
@@ -188,7 +188,7 @@ class Destination:
         """Return postponed references as LDAP values."""
         return {name: tuple(self._dns[guid].encode() for guid in guids) for name, guids in later.items()}
 
-    def list_unknown(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def list_unknown(self, new_entry: NewEntry) -> dict[str, tuple[UUID, ...]]:
         """Return the references that an entry is written without.
 
         The references are DNs of objects that B does not have.

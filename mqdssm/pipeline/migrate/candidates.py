@@ -8,7 +8,7 @@ from uuid import UUID
 from mqdssm.directory.entries import Entry
 from mqdssm.errors import MappingError, MqdssmError, ObjectNotFound
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.events.settings import ATTRIBUTES, Served, is_server
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -48,7 +48,7 @@ class Candidate:
         settings: for a queue manager: DNs that its settings objects should have.
     """
 
-    new_entry: MadeEntry
+    new_entry: NewEntry
     level: int
     role: str
     type: str
@@ -280,7 +280,7 @@ class Candidates:
         return places.settings_dn(self._target.forest_root, DN.parse(site_dn).name, computer)
 
     def _make_settings(
-        self, element: QueueManager, new_entry: MadeEntry, sites: Mapping[UUID, str]
+        self, element: QueueManager, new_entry: NewEntry, sites: Mapping[UUID, str]
     ) -> Iterator[Candidate]:
         computer = new_entry.dn.parent.name
         for guid in sites:
@@ -324,7 +324,7 @@ class Candidates:
             update={"site_identifier_list": tuple(target_guids.get(guid, guid) for guid in guids)}
         )
 
-    def _postpone_references(self, new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+    def _postpone_references(self, new_entry: NewEntry) -> dict[str, tuple[UUID, ...]]:
         """Postpone the references of a queue manager until all targets exist.
 
         Returns the postponed references.
@@ -387,12 +387,12 @@ class Candidates:
         self._users = {sid: [entry.dn for entry in entries] for sid, entries in by_sid.items()}
 
 
-def _make_candidate(element: DirectoryObject, new_entry: MadeEntry, level: int) -> Candidate:
+def _make_candidate(element: DirectoryObject, new_entry: NewEntry, level: int) -> Candidate:
     """Return the candidate for the entry of an element itself."""
     return Candidate(new_entry, level, EntryRole.OBJECT, new_entry.type, element.identifier)
 
 
-def _by_attribute_of_element(new_entry: MadeEntry) -> dict[str, tuple[UUID, ...]]:
+def _by_attribute_of_element(new_entry: NewEntry) -> dict[str, tuple[UUID, ...]]:
     references = REFERENCES.get(new_entry.ldap_class, {})
     return {references[name].adm: guids for name, guids in new_entry.missing.items() if name in references}
 

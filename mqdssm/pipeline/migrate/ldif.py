@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from mqdssm.directory.profiles import PROFILES
 from mqdssm.errors import ConfigError, convert_folder_errors
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.model.dn import DN
 from mqdssm.pipeline.ldif import (
     REFERENCES_SERIES,
@@ -115,7 +115,7 @@ class _Writer:
 
     def _add(self, level: str, operation: PlanOperation, later: Values) -> None:
         attributes = {name: tuple(raws) for name, raws in operation.values.items()}
-        new_entry = MadeEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, attributes)
+        new_entry = NewEntry(operation.type, DN.parse(operation.dn), operation.ldap_class, attributes)
         values = [*new_entry.complete().items(), *later.items()]
         if self._is_ad:
             for record in to_ad(operation.dn, values, as_stored):

@@ -18,7 +18,7 @@ from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import ConfigError
 from mqdssm.events.encode import DESCRIPTOR
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.events.settings import MADE_BY_US
 from mqdssm.model.dn import DN
 from mqdssm.model.elements import RoutingLink
@@ -218,7 +218,7 @@ class ReplacementPlanner:
         entries = find_of_class(self.session, SETTINGS_CLASS, EVERYTHING, owned)
         return sorted(entries, key=lambda entry: entry.dn)
 
-    def _put_settings(self, settings: MadeEntry, server: MadeEntry, existing: Entry | None) -> None:
+    def _put_settings(self, settings: NewEntry, server: NewEntry, existing: Entry | None) -> None:
         """Add or change the settings object of the new computer in a site."""
         present = self._view.find_at(settings.dn, EVERYTHING)
         if present is None:
@@ -306,7 +306,7 @@ class ReplacementPlanner:
         )
 
 
-def _make_companion(new_entry: MadeEntry, role: EntryRole, ldap_class: str, values: Values) -> PlanOperation:
+def _make_companion(new_entry: NewEntry, role: EntryRole, ldap_class: str, values: Values) -> PlanOperation:
     """Return the operation that adds an entry that a queue manager needs."""
     return PlanOperation(
         type=MANAGER_TYPE,

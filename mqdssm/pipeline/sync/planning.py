@@ -17,7 +17,7 @@ from mqdssm.directory.requests import SearchScope
 from mqdssm.errors import DecodeError, MappingError, ObjectNotFound
 from mqdssm.events.encode import DESCRIPTOR, Values, values_of
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget
-from mqdssm.events.made_entry import MadeEntry
+from mqdssm.events.new_entry import NewEntry
 from mqdssm.events.object_names import check_new_name
 from mqdssm.model.base import DirectoryObject
 from mqdssm.model.dn import DN
@@ -335,7 +335,7 @@ class SyncPlanner:
             values=new_entry.values,
         )
 
-    def _make_entry(self, element: DirectoryObject, placed: _PlacedObject) -> MadeEntry:
+    def _make_entry(self, element: DirectoryObject, placed: _PlacedObject) -> NewEntry:
         if isinstance(element, Site):
             return self._builder.site(element)
         if not isinstance(element, Queue) or placed.computer is None:

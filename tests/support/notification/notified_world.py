@@ -22,7 +22,13 @@ from mqdssm.model.guid import Guid
 from mqdssm.model.notification import (
     NotificationVersion,
 )
-from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
+from mqdssm.model.owned_objects import (
+    OwnedQueue,
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    QueueManagerChanged,
+)
 from mqdssm.testing.in_process_network import InProcessNetwork
 from support.replication.queue_managers import guid_of, key_of, sender_of, wait_until
 

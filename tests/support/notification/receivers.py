@@ -18,7 +18,7 @@ from mqdssm.model.notification import (
     NotificationUpdate,
     NotificationUpdates,
 )
-from mqdssm.model.owned import OwnedQueue, OwnedQueueManager, StateEvent
+from mqdssm.model.owned_objects import OwnedQueue, OwnedQueueManager, StateEvent
 from mqdssm.model.propids import Propid
 from mqdssm.model.transport import AuthenticationLevel, SenderIdentifierType
 from mqdssm.wire.mqcn import encode

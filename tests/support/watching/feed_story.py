@@ -22,7 +22,7 @@ from mqdssm.drivers.notification.watch_feed import WatchFeed
 from mqdssm.engines.notification import actions as do
 from mqdssm.errors import DirectoryNotConnected
 from mqdssm.events.watching.watch import Watch
-from mqdssm.model.owned import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted
+from mqdssm.model.owned_objects import OwnedQueue, QueueChanged, QueueCreated, QueueDeleted
 from mqdssm.model.watching import ChangeEvent, ObjectChange
 from support.notification.notified_world import Enterprise, Machine, replayed
 from support.replication.queue_managers import wait_until

@@ -10,7 +10,7 @@ from support.notification.receivers import manager, queue
 
 from mqdssm.drivers.notification.subscriptions import MISSED_NAMED_MAX, Missed, Subscriptions
 from mqdssm.drivers.threads import EventCounts
-from mqdssm.model.owned import QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
+from mqdssm.model.owned_objects import QueueChanged, QueueCreated, QueueDeleted, QueueManagerChanged
 
 CREATED = QueueCreated(queue(1))
 CHANGED = QueueChanged(queue(1), queue(1, quota=2))

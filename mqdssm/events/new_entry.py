@@ -10,7 +10,7 @@ from mqdssm.model.dn import DN
 
 
 @dataclass(slots=True)
-class MadeEntry:
+class NewEntry:
     """Entry to be written ([MS-MQDSSM] 3.1.6.12).
 
     Attributes:
