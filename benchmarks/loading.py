@@ -17,11 +17,7 @@ from benchmarks.samba import controller
 from benchmarks.world import World, queue_values
 from mqdssm.directory.loading.items import TRANSACTION, Action, Effect, Item, LoadOptions
 from mqdssm.directory.session import Session
-<<<<<<< HEAD
 from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, NewEntry, make_dns_lookup
-=======
-from mqdssm.events.entry_builder import EntryBuilder, EntryTarget, NewEntry, dns_in
->>>>>>> 7cf0f526 (model/owned is owned_objects, events/made_entry is new_entry)
 from mqdssm.model.elements import Queue
 from mqdssm.tables import places
 from mqdssm.tables.ldif import format_entry

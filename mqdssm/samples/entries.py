@@ -98,9 +98,7 @@ class SampleEntries:
         computer.values |= self._maker.computer_keys(machine.manager)
         return computer
 
-    def make_settings(
-        self, machine: MachineRoles, manager: NewEntry, site: str
-    ) -> tuple[NewEntry, NewEntry]:
+    def make_settings(self, machine: MachineRoles, manager: NewEntry, site: str) -> tuple[NewEntry, NewEntry]:
         """Make the server object and the mSMQSettings of a machine in a site.
 
         See [MS-MQDSSM] 3.1.6.1.1.3.

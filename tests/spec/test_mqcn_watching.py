@@ -27,7 +27,7 @@ def test_changes_by_anybody_reach_the_subscribers(world, count):
         here, other = there.machine(settle_s=3600.0), there.machine()
         feed = WatchFeed(world.directory, receiver=here.driver, notifier=there.notifier)
         with world.directory.watch(
-            mqdssm.Queue, mqdssm.QueueManager, all_writes=True, on_ready=feed.ready
+            mqdssm.Queue, mqdssm.QueueManager, all_writes=True, on_ready=feed.on_ready
         ) as watch:
             thread = Thread(target=feed.run, args=(watch,), daemon=True)
             thread.start()
@@ -60,7 +60,7 @@ def test_what_happens_before_the_watch_begins_is_not_missed(world):
         queue = world.queue(here.name, "early")
         feed = WatchFeed(world.directory, receiver=here.driver)
         with world.directory.watch(
-            mqdssm.Queue, mqdssm.QueueManager, all_writes=True, on_ready=feed.ready
+            mqdssm.Queue, mqdssm.QueueManager, all_writes=True, on_ready=feed.on_ready
         ) as watch:
             thread = Thread(target=feed.run, args=(watch,), daemon=True)
             thread.start()
@@ -164,7 +164,7 @@ def test_what_was_undone_before_the_watch_looked_is_undone_here(world, monkeypat
         monkeypatch.setattr(here.reader, "perform", late)
         feed = WatchFeed(world.directory, receiver=here.driver)
         with (
-            world.directory.watch(mqdssm.Queue, all_writes=True, on_ready=feed.ready) as watch,
+            world.directory.watch(mqdssm.Queue, all_writes=True, on_ready=feed.on_ready) as watch,
             feeding(feed, watch, waiting(watch)),
         ):
             wait_until(lambda: queue in here.believed())
@@ -185,11 +185,11 @@ def test_what_came_and_went_before_the_watch_looked_is_gone_here(world):
         def on_ready(url: str) -> None:
             if not ready:
                 queue = world.queue(here.name, "short")
-                feed.ready(url)
+                feed.on_ready(url)
                 wait_until(lambda: queue in here.believed())
                 world.ldap.delete(world.queue_dn(here.name, "short"))
             else:
-                feed.ready(url)
+                feed.on_ready(url)
             ready.append(url)
 
         with (
