@@ -72,7 +72,7 @@ def beside(server: OpenLdapContainer, folder: Path, volume: str) -> dict[str, An
     password = mounted(folder, "ldap-password", server.password.encode())
     authority = mounted(folder, "ca.pem", Path(server.ca_file).read_bytes())
     return LOCKED_DOWN | {
-        "network_mode": f"container:{server._engine_container().id}",
+        "network_mode": f"container:{server._find_engine_container().id}",
         "environment": {
             "MQDSSM_URL": "ldap://127.0.0.1",
             "MQDSSM_USER": server.user,
