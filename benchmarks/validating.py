@@ -265,7 +265,7 @@ def _is_wrong(row: dict[str, Any], parents: frozenset[str], judged: dict[bytes, 
 
 def parents_in(made: ValidationSource) -> frozenset[str]:
     """The DNs that queues may stand below, in lower case."""
-    names = made.sets["queue-manager"].table(["FullPath"])["FullPath"].to_pylist()
+    names = made.sets["queue-manager"].read_table(["FullPath"])["FullPath"].to_pylist()
     return frozenset(name.lower() for name in names)
 
 

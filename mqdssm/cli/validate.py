@@ -95,7 +95,7 @@ def lines_of(outcome: "RunOutcome", findings: "Iterable[Finding]") -> Iterator[s
 
     If there are known or accepted findings, each has its state.
     """
-    for judged_finding in outcome.judge.judged(findings):
+    for judged_finding in outcome.judge.judge_findings(findings):
         state = {} if outcome.judge.is_idle else _describe_state(judged_finding)
         yield json.dumps(asdict(judged_finding.finding) | state, ensure_ascii=False)
 

@@ -93,7 +93,7 @@ class DirectoryAccess(LogIn):
         elsewhere = {name: value for name, value in variables.items() if value is not None}
         if "password_file" in elsewhere:
             return replace(self, **elsewhere, password_variable=None, is_own=False)  # type: ignore[arg-type]  # all are texts
-        if on.gives_secret(PASSWORD_VARIABLE):
+        if on.has_secret(PASSWORD_VARIABLE):
             overrides = {"password_file": None, "password_variable": PASSWORD_VARIABLE, "is_own": False}
             return replace(self, **{**elsewhere, **overrides})  # type: ignore[arg-type]  # as above
         if self.is_own:

@@ -117,7 +117,7 @@ class Database:
         """
         self._wait(lambda: self._connection.execute(query))
 
-    def batches(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
         """Run a query, and yield its result in batches.
 
         Args:

@@ -84,7 +84,7 @@ class SparkOptions:
         """
         return self.conf.get(EXECUTOR_VARIABLE + name)
 
-    def gives_secret(self, name: str) -> bool:
+    def has_secret(self, name: str) -> bool:
         """Return True if executors get a variable from a Kubernetes secret.
 
         Spark does not show such a secret.

@@ -63,7 +63,7 @@ def copy_tables(
     """
     refuse_secret(url)
     reader = _Reader(spark, url, mapping, folder)
-    names = reader.names()
+    names = reader.list_names()
     with ThreadPoolExecutor(TABLES_TOGETHER) as pool:
         copied = list(pool.map(reader.copy, names.items()))
     return {files.table.name: files for files in copied}
@@ -93,7 +93,7 @@ class _Reader:
         if password is not None:
             self._options["password"] = password
 
-    def names(self) -> dict[str, str]:
+    def list_names(self) -> dict[str, str]:
         """Return the map of MQIS tables to their names in SQL.
 
         The names are those of the mapping, else those of all tables that are found.

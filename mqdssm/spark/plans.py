@@ -155,7 +155,9 @@ def _plan_reference(name: str, frames: Frames, rule: MissingReference, dns: Mapp
     rows = rows.where("value is not null")
     target = frames[rule.target]
     if isinstance(rule, Unequal):
-        other = ", ".join(f"{quote_literal(column)}, `{column}`" for column in sorted(rule.other_columns()))
+        other = ", ".join(
+            f"{quote_literal(column)}, `{column}`" for column in sorted(rule.list_other_columns())
+        )
         keys = target.selectExpr(f"{rule.key} as key", f"named_struct({other}) as other")
         joined = rows.join(keys, rows["value"] == keys["key"], "inner").where(rule.condition)
     else:

@@ -135,7 +135,7 @@ class SparkRunner:
         from mqdssm.pipeline.validate.rules.rule import Wrong
         from mqdssm.spark.plans import make_message_sql, read_frame
 
-        present = source.present()
+        present = source.list_present()
         for rule in rules:
             types = rule.applies(present).types
             for name in types:
@@ -248,7 +248,7 @@ class StopFile(StopRequest):
                 new_path.replace(self._path.with_name(f"{number}{_FAILURE}"))
         self.set()
 
-    def failures(self) -> list[tuple[int, bytes]]:
+    def read_failures(self) -> list[tuple[int, bytes]]:
         """Return numbers and answers of the pieces that failed.
 
         The pieces are in the order of their numbers.
@@ -290,7 +290,7 @@ def _read_values(results: Results, stop_path: str | None) -> list[Any]:
     try:
         return results.values()
     except Stopped:
-        for number, answer in StopFile(stop_path).failures():
+        for number, answer in StopFile(stop_path).read_failures():
             results.add(number, answer)
         raise
 

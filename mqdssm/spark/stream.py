@@ -104,7 +104,7 @@ class MqdssmStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             MqdssmSparkError: the changes have been removed.
         """
         with _pack_errors():
-            rows = self._log().between(self._read_number(start), self._read_number(end))
+            rows = self._log().read_between(self._read_number(start), self._read_number(end))
             return [InputPartition(_encode_ipc(some)) for some in _combine_batches(rows)]
 
     def commit(self, end: Offset) -> None:

@@ -59,7 +59,7 @@ class Machine:
 
     def rows(self, log: ChangeLog) -> list[dict[str, Any]]:
         """The changes of this machine, in the order of their numbers."""
-        rows = [row for batch in log.between(0, log.end) for row in batch.to_pylist()]
+        rows = [row for batch in log.read_between(0, log.end) for row in batch.to_pylist()]
         assert [row["Sequence"] for row in rows] == list(range(1, len(rows) + 1))
         assert len({row["ChangeId"] for row in rows}) == len(rows)
         return [row for row in rows if self.name.lower() in row["ObjectName"].lower()]
@@ -184,5 +184,5 @@ def test_many_changes_come_in_several_files(machine: Machine, monkeypatch: pytes
     with machine.recording(snapshot=True) as (log, made):
         made.wait_until_settled()
         assert {row["ObjectGuid"] for row in machine.rows(log)} == guids
-        assert all(batch.num_rows <= 2 for batch in log.between(0, log.end))
+        assert all(batch.num_rows <= 2 for batch in log.read_between(0, log.end))
         assert machine.rows(log)[0]["Change"] == "existing"

@@ -338,7 +338,7 @@ def test_a_task_that_breaks_off_says_what_it_had_written(directory, writer, monk
         calls.append(rows)
         real(self, rows)
 
-    monkeypatch.setattr(mqdssm.spark.writing.task._Work, "rows", break_off)
+    monkeypatch.setattr(mqdssm.spark.writing.task._Work, "write_rows", break_off)
     with pytest.raises(OSError, match="killed"):
         write_of.task([queue(n) for n in range(6)])
     Write(write_of.options, write_of.folder, datetime.now(UTC)).abort([whole, None])

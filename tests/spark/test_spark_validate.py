@@ -222,7 +222,7 @@ def test_workers_with_arrow_find_what_spark_with_sql_finds(spark, runners, tmp_p
 def test_workers_can_evaluate_all_rules_of_ours(tmp_path) -> None:
     where = source(tmp_path, tables(sound()))
     for rule in SQL_RULES:
-        types = rule.applies(where.present()).types
+        types = rule.applies(where.list_present()).types
         assert rule.kind == "directory" or can(rule, types, where.sets), rule.id
 
 

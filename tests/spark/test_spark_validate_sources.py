@@ -158,7 +158,7 @@ def test_the_columns_of_tables_are_known_before_they_are_converted(tmp_path) -> 
 def test_the_columns_of_a_directory_are_known_before_it_is_exported(enterprise) -> None:
     with open_directory_source([enterprise.server.url], enterprise.access, JobEngine.of("local")) as source:
         assert columns_of(make_expected_source()) == columns_of(source)
-        assert make_expected_source().present() == source.present()
+        assert make_expected_source().list_present() == source.list_present()
 
 
 def columns_of(source: ValidationSource) -> dict[str, dict[str, pa.DataType]]:

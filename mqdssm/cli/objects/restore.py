@@ -141,7 +141,7 @@ def _read_from_export(folder: Path, deleted: "RestorableObject") -> "DirectoryOb
     name = "queue" if deleted.element is Queue else "queue-manager"
     objects = export_source(folder).sets.get(name)
     columns = () if objects is None else tuple(objects.types)
-    for batch in () if objects is None else objects.batches(columns, 10_000):
+    for batch in () if objects is None else objects.read_batches(columns, 10_000):
         for row in batch.to_pylist():
             if row.get("Identifier") == str(deleted.identifier):
                 element = element_of(FRAME_TYPES[name], row)

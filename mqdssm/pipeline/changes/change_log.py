@@ -125,7 +125,7 @@ class ChangeLog:
         self.newest_ids = frozenset(rows.column(CHANGE_ID).to_pylist())
         self.end = last
 
-    def between(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read_between(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows after `start` up to `end`, the same ones at each call.
 
         Raises:

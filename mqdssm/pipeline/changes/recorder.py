@@ -170,7 +170,9 @@ class Recorder:
         new = [change for change in pending.changes if change.id not in self._log.newest_ids]
         if new:
             recorded = self._recorded
-            rows = change_rows(pending.reader(), recorded.frame, recorded.columns, new, self._log.end + 1)
+            rows = change_rows(
+                pending.open_reader(), recorded.frame, recorded.columns, new, self._log.end + 1
+            )
             pending.watch.sync()  # saves the ids, so that a repeated change has the id that the log has
             with self._news:
                 self._log.append(rows)
@@ -187,7 +189,7 @@ class _Pending:
     changes: list[ObjectChange] = field(default_factory=list)
     directory: Directory | None = None
 
-    def reader(self) -> Directory:
+    def open_reader(self) -> Directory:
         """Return a session with the watched server.
 
         Other servers may have an older state.

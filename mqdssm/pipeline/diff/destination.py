@@ -72,7 +72,7 @@ class Destination:
         if dataset is None:
             return
         columns = [name for name in names if name in dataset.types]
-        for batch in dataset.batches(columns, _READ_ROWS):
+        for batch in dataset.read_batches(columns, _READ_ROWS):
             yield from batch.to_pylist()
 
     def _expect(self) -> None:

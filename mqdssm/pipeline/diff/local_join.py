@@ -189,7 +189,8 @@ def _compare(database: Database, task: JoinTask, folder: Path) -> Path | None:
         database.run(f"create view {side.letter} as {_build_objects_query(task, side)}")
     database.run(_build_candidates_query(task))
     batches = (
-        _cast_types(batch, task.schema) for batch in database.batches(_build_rows_query(task), BATCH_ROWS)
+        _cast_types(batch, task.schema)
+        for batch in database.read_batches(_build_rows_query(task), BATCH_ROWS)
     )
     path = folder / "unsorted.parquet"
     count = 0
@@ -268,7 +269,7 @@ def _sort_file(database: Database, path: Path, folder: Path) -> Path:
     order = ", ".join(f"coalesce({name}, '')" for name in ORDER)
     with pq.ParquetWriter(target, SCHEMA, compression="zstd") as writer:
         query = f"select * from {format_file_list([str(path)])} order by {order}"
-        for batch in database.batches(query, BATCH_ROWS):
+        for batch in database.read_batches(query, BATCH_ROWS):
             writer.write_batch(_of_differences(batch))
     path.unlink()
     return target

@@ -118,7 +118,7 @@ def read_referred(side: "Side", file: Path | None) -> Mapping[str, str]:
 def _read_guids(side: "Side", name: str) -> Iterator[tuple[str, str | None]]:
     dataset = side.sets[name]
     columns = [column for column in (KEY, ORIGINAL_IDENTIFIER.name) if column in dataset.types]
-    for batch in dataset.batches(columns, _READ_ROWS):
+    for batch in dataset.read_batches(columns, _READ_ROWS):
         real = batch.column(0)
         before = batch.column(1) if len(columns) > 1 else pa.nulls(batch.num_rows, pa.string())
         mask = pc.is_valid(real)

@@ -270,7 +270,7 @@ class ExportFile:
 
     def _write_keys(self) -> None:
         table = pa.Table.from_batches(self._keys, schema=KEYS_SCHEMA)
-        pq.write_table(table, self._options.folder.keys_path(self.relative), compression="zstd")
+        pq.write_table(table, self._options.folder.locate_keys(self.relative), compression="zstd")
 
 
 def list_repeating(batch: pa.RecordBatch) -> list[str]:
@@ -357,7 +357,7 @@ def read_keys(folder: ExportFolder, plan: ExportPlan, item: ItemFinished) -> pa.
     For text files each row has its size in bytes, too.
     """
     if plan.format != "parquet":
-        return pq.read_table(folder.keys_path(item.file.path), schema=KEYS_SCHEMA)
+        return pq.read_table(folder.locate_keys(item.file.path), schema=KEYS_SCHEMA)
     path = folder.path / item.file.path
     names = [name for name in KEY_COLUMNS if name in pq.read_schema(path).names]
     batches = pq.read_table(path, columns=names).combine_chunks().to_batches()

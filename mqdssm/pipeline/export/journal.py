@@ -216,11 +216,11 @@ class ExportFolder:
         self.path = path
         self.work = path / WORK_NAME
 
-    def journals(self, plan: ExportPlan, name: str) -> list[ItemJournal]:
+    def list_journals(self, plan: ExportPlan, name: str) -> list[ItemJournal]:
         """Return the journals of a type, one for each work item."""
         return [ItemJournal(self.work, name, item) for item in range(len(plan.items[name]))]
 
-    def keys_path(self, part: str) -> Path:
+    def locate_keys(self, part: str) -> Path:
         """Return the path of the keys of the objects in a text file."""
         return self.work / "keys" / (part.replace("/", "-") + ".parquet")
 
@@ -247,7 +247,7 @@ class ExportFolder:
         for name in plan.types:
             (self.path / name).mkdir(exist_ok=True)
             whole_paths: set[str] = set()
-            for journal in self.journals(plan, name):
+            for journal in self.list_journals(plan, name):
                 written = journal.read()
                 whole = [item for item in written if self._is_whole(item, plan)]
                 if len(whole) < len(written):
@@ -267,7 +267,7 @@ class ExportFolder:
     def _is_whole(self, item: ItemFinished, plan: ExportPlan) -> bool:
         path = self.path / item.file.path
         try:
-            if plan.format != "parquet" and not self.keys_path(item.file.path).is_file():
+            if plan.format != "parquet" and not self.locate_keys(item.file.path).is_file():
                 return False
             return path.stat().st_size == item.bytes and hash_file(path) == item.file.sha256
         except FileNotFoundError:

@@ -130,7 +130,7 @@ def _find_parent(dn: str) -> str:
 
 def _read_dns(folder: ExportFolder, plan: ExportPlan) -> Iterator[str]:
     for name in plan.types:
-        for journal in folder.journals(plan, name):
+        for journal in folder.list_journals(plan, name):
             for item in journal.read():
                 if item.series != REFERENCES_SERIES:
                     yield from read_keys(folder, plan, item).column("dn").to_pylist()
@@ -143,9 +143,9 @@ def _find_changed(directory: "Directory", dns: Sequence[str], marks: Marks) -> t
     """
     session = directory.session
     now = Marks.read(session)
-    if now.same_as(marks):
+    if now.is_same_as(marks):
         return ()
-    since = now.changes_since(marks)
+    since = now.make_since(marks)
     missing = {normalize(dn): dn for dn in dns}
     changes: list[ChangedObject] = []
     for where in objects.make_filters(directory, dns):

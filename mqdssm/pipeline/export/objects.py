@@ -57,7 +57,7 @@ def read_raw_entries(session: Session, base: Base, search_filter: LdapFilter) ->
     Raises:
         DirectoryError: while iterating.
     """
-    with base.perhaps_absent():
+    with base.allow_absence():
         for dn, attributes in session.find_raw(base.dn, search_filter, STORED):
             yield RawEntry(dn, tuple(attributes.items()))
 
@@ -155,7 +155,7 @@ def read_keys(directory: "Directory", type_name: str, since: Since) -> pa.Table:
     rows: list[_KeyRow] = []
     frame = FRAME_TYPES[type_name]
     for base in bases_of(session, frame):
-        with base.perhaps_absent():
+        with base.allow_absence():
             for dn, guid, *stamps in session.rows(
                 base.dn, filter_of_type(session, frame, None), ("objectGUID", *since.stamps)
             ):
@@ -179,7 +179,7 @@ def count(directory: "Directory", type_name: str, limit: int | None = None) -> i
     session, frame = directory.session, FRAME_TYPES[type_name]
     total = 0
     for base in bases_of(session, frame):
-        with base.perhaps_absent():
+        with base.allow_absence():
             names = session.rows(base.dn, filter_of_type(session, frame, None), ())
             total += sum(1 for _ in islice(names, None if limit is None else limit - total))
     return total

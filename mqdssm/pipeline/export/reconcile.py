@@ -95,16 +95,16 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
     earlier = plan.marks
     for _ in range(ROUNDS_MAX):
         now = Marks.read(directory.session)
-        if now.same_as(earlier):
+        if now.is_same_as(earlier):
             return Settled(consistent=True, changed=noted.changed, marks=now)
-        since = now.changes_since(earlier)
+        since = now.make_since(earlier)
         count = silent = 0
         for name in plan.types:
             differing, unknown = _find_differing(directory, folder, plan, name, since)
             silent += unknown
-            noted.before(name, differing)
+            noted.note_before(name, differing)
             replaced = _replace(directory, folder, plan, name, differing)
-            noted.after(name, replaced)
+            noted.note_after(name, replaced)
             count += len(replaced)
         log.info("%d objects changed while the export ran, and were read again", count)
         if silent:
@@ -115,7 +115,7 @@ def settle(directory: "Directory", folder: ExportFolder, plan: ExportPlan) -> Se
             return Settled(not count and not silent, noted.changed, now)
         earlier = now
     now = Marks.read(directory.session)
-    return Settled(consistent=now.same_as(earlier), changed=noted.changed, marks=now)
+    return Settled(consistent=now.is_same_as(earlier), changed=noted.changed, marks=now)
 
 
 def _find_differing(
@@ -198,7 +198,7 @@ def _read_exported_keys(folder: ExportFolder, plan: ExportPlan, name: str) -> pa
 
 
 def _list_files(folder: ExportFolder, plan: ExportPlan, name: str) -> list[ItemFinished]:
-    return [item for journal in folder.journals(plan, name) for item in journal.read()]
+    return [item for journal in folder.list_journals(plan, name) for item in journal.read()]
 
 
 _HELD_SCHEMA: Final = pa.schema([("key", pa.string()), ("dn", pa.string())])
@@ -221,7 +221,7 @@ def _replace(
     gone = pa.array(
         [stale_object.key for stale_object in stale_objects if stale_object.kind != "added"], pa.string()
     )
-    for item, journal in enumerate(folder.journals(plan, name)):
+    for item, journal in enumerate(folder.list_journals(plan, name)):
         _take_out(make_part_options(folder, plan, name, item), plan, journal, gone)
     again = [stale_object.key for stale_object in stale_objects if stale_object.kind != "deleted"]
     written = _read_again(directory, folder, plan, name, again) if again else set()
@@ -248,7 +248,7 @@ def _take_out(options: PartOptions, plan: ExportPlan, journal: ItemJournal, gone
         files[place] = new
         journal.replace(files)  # the old file is no part of the export from here on
         (folder.path / item.file.path).unlink()
-        folder.keys_path(item.file.path).unlink(missing_ok=True)
+        folder.locate_keys(item.file.path).unlink(missing_ok=True)
 
 
 def _choose_number(files: Iterable[ItemFinished], series: int) -> int:
@@ -259,7 +259,7 @@ def _read_again(
     directory: "Directory", folder: ExportFolder, plan: ExportPlan, name: str, keys: list[str]
 ) -> set[str]:
     """Read objects by their keys into new files, and return the keys that were found."""
-    journal = folder.journals(plan, name)[0]
+    journal = folder.list_journals(plan, name)[0]
     parts = ExportFiles(make_part_options(folder, plan, name, 0), journal.read())
     written: set[str] = set()
     try:
@@ -296,11 +296,11 @@ class _Noted:
         """All changed objects."""
         return tuple(self._changes.values())
 
-    def before(self, name: str, differing: Sequence[StaleObject]) -> None:
+    def note_before(self, name: str, differing: Sequence[StaleObject]) -> None:
         """Write the differing objects to the disk before the files change."""
         self._write(self._with(name, differing))
 
-    def after(self, name: str, replaced: Sequence[StaleObject]) -> None:
+    def note_after(self, name: str, replaced: Sequence[StaleObject]) -> None:
         """Add the objects that really changed, and write the list to the disk."""
         self._changes = self._with(name, replaced)
         self._write(self._changes)

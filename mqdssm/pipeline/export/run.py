@@ -344,7 +344,7 @@ def _read(task: "ExportTask", engine: JobEngine, *, is_small: bool) -> None:
     items = tuple(
         (name, item)
         for name in task.plan.types
-        for item, journal in enumerate(folder.journals(task.plan, name))
+        for item, journal in enumerate(folder.list_journals(task.plan, name))
         if not journal.done
     )
     if not items:
@@ -387,7 +387,7 @@ def _describe_type(folder: ExportFolder, plan: ExportPlan, name: str) -> Exporte
     from mqdssm.pipeline.export.objects import make_schema
     from mqdssm.pipeline.texts import list_column_types
 
-    files = [item.file for journal in folder.journals(plan, name) for item in journal.read()]
+    files = [item.file for journal in folder.list_journals(plan, name) for item in journal.read()]
     return ExportedType(
         rows=sum(file.rows for file in files),
         files=tuple(sorted(files, key=lambda file: file.path)),

@@ -81,7 +81,7 @@ class Marks(Document):
             )
         return cls(counter=ChangeCounter.TIME, time=now)
 
-    def same_as(self, other: "Marks") -> bool:
+    def is_same_as(self, other: "Marks") -> bool:
         """Return True if nothing changed between two positions; always False for times."""
         mine, other_marks = (
             (self.counter, self.server, self.values),
@@ -89,7 +89,7 @@ class Marks(Document):
         )
         return self.counter is not ChangeCounter.TIME and mine == other_marks
 
-    def changes_since(self, earlier: "Marks") -> "Since":
+    def make_since(self, earlier: "Marks") -> "Since":
         """Return the test for objects that changed since an earlier position.
 
         Values of another server or kind cannot be compared, so times are used instead.

@@ -70,7 +70,7 @@ class Base:
     named_by: str = ""
 
     @contextlib.contextmanager
-    def perhaps_absent(self) -> Iterator[None]:
+    def allow_absence(self) -> Iterator[None]:
         """Search below the base: without its entry there are no objects.
 
         See [MS-MQDSSM] 3.1.6.4.x.2.
@@ -148,7 +148,7 @@ def read_raw_entries(
             *(name for name in attribute_names if name not in NO_ATTRIBUTES),
         ]
     for base in bases:
-        with base.perhaps_absent():
+        with base.allow_absence():
             yield from session.find_raw(base.dn, where or TRUE, attribute_names)
 
 
@@ -266,7 +266,7 @@ def filter_of_type(session: Session, frame: FrameType, where: LdapFilter | None)
 def _search_rows(
     session: Session, base: Base, search_filter: LdapFilter, needs: AttributePlan
 ) -> Iterator[tuple[Any, ...]]:
-    with base.perhaps_absent():
+    with base.allow_absence():
         yield from session.rows(
             base.dn, search_filter, needs.columns, multi=needs.multi, references=needs.referring
         )
@@ -278,7 +278,7 @@ def _search_entries(
     def decoder(attributes: tuple[str, ...]) -> Callable[[Parts], EntryColumns]:
         return EntryDecoder(attributes).entries
 
-    with base.perhaps_absent():
+    with base.allow_absence():
         yield from session.read_portions(base.dn, search_filter, needs.columns, decoder)
 
 

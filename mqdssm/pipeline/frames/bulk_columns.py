@@ -152,7 +152,7 @@ class ColumnMaker(ABC):
         self.default = cell_of(column, row.default) if row.has_default else None
 
     @abstractmethod
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """Make the whole column at once.
 
         Raises:
@@ -171,28 +171,28 @@ class ColumnMaker(ABC):
     def array(self, batch: EntryBatch) -> pa.Array:
         """Make the column; a value that cannot be decoded is NULL and recorded."""
         try:
-            return self.quickly(batch)
+            return self.make_quickly(batch)
         except REFUSALS:
-            return self.one_by_one(batch)
+            return self.make_one_by_one(batch)
 
-    def one_by_one(self, batch: EntryBatch) -> pa.Array:
+    def make_one_by_one(self, batch: EntryBatch) -> pa.Array:
         """Make the column value by value."""
-        return pa.array(self.cells(batch, range(len(batch))), self.type)
+        return pa.array(self.make_cells(batch, range(len(batch))), self.type)
 
-    def cells(self, batch: EntryBatch, numbers: Iterable[int]) -> list[Any]:
+    def make_cells(self, batch: EntryBatch, numbers: Iterable[int]) -> list[Any]:
         """Return the cells of some entries.
 
         A value that cannot be decoded is None and recorded.
         """
         cells = []
         for number in numbers:
-            cell, reasons = self.outcome(batch, number)
+            cell, reasons = self.make_outcome(batch, number)
             for reason in reasons:
                 batch.refuse(number, self.column.name, reason)
             cells.append(cell)
         return cells
 
-    def outcome(self, batch: EntryBatch, number: int) -> Outcome:
+    def make_outcome(self, batch: EntryBatch, number: int) -> Outcome:
         """Return the cell of one entry, None if it cannot be decoded, and the reasons."""
         try:
             value = self.make_value(batch, number)
@@ -239,14 +239,14 @@ class Copied(ColumnMaker):
             lambda raw: convert(load(raw)), item
         )
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if self.row.multi:
             return bulk_values.convert_lists(
                 batch.values(self._place), self._convert, empty=self.default is not None
             )
         if self._list_values:  # one of a set (decision M10)
-            return self.one_by_one(batch)
+            return self.make_one_by_one(batch)
         return bulk_values.with_gaps(batch.octets(self._place), self._convert, self.default)
 
     def make_value(self, batch: EntryBatch, number: int) -> Any:
@@ -273,15 +273,15 @@ class ComputedColumn(ColumnMaker):
         self._maker = maker
         self._places = places
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
-        return self.one_by_one(batch)
+        return self.make_one_by_one(batch)
 
     def make_value(self, batch: EntryBatch, number: int) -> Any:
         """See ColumnMaker."""
         return self._maker(self.row, batch.source(number))
 
-    def outcome(self, batch: EntryBatch, number: int) -> Outcome:
+    def make_outcome(self, batch: EntryBatch, number: int) -> Outcome:
         """Return the cell of one entry, and the reasons; see `ColumnMaker`.
 
         The reasons include values that were left out of a list (decision M40).
@@ -298,7 +298,7 @@ class ComputedColumn(ColumnMaker):
 class Timed(ComputedColumn):
     """A time, from the first of several LDAP attributes that is set (decision M35)."""
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return bulk_values.with_gaps(
             pc.coalesce(*map(batch.octets, self._places)), bulk_values.convert_times, None
@@ -316,7 +316,7 @@ class Remembered(ComputedColumn):
         super().__init__(column, row, maker, places)
         self._outcomes: dict[Any, Outcome] = {}
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         if len(self._outcomes) > OUTCOMES_MAX or self.row.computed in REFERRED_CLASSES:
             self._outcomes = {}  # referenced entries may appear and disappear
@@ -324,7 +324,7 @@ class Remembered(ComputedColumn):
         for number, key in enumerate(self._list_inputs(batch)):
             outcome = cache.get(key)
             if outcome is None:
-                outcome = cache[key] = self.outcome(batch, number)
+                outcome = cache[key] = self.make_outcome(batch, number)
             cells.append(outcome[0])
             for reason in outcome[1]:
                 batch.refuse(number, self.column.name, reason)
@@ -357,7 +357,7 @@ def list_parents(names: pa.Array) -> dict[str, str]:
 class FullPath(ComputedColumn):
     """Column with the DN."""
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return batch.names
 
@@ -365,7 +365,7 @@ class FullPath(ComputedColumn):
 class DirectoryPath(ComputedColumn):
     """Column with the DN as an LDAP URL (decision M15)."""
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         return pc.binary_join_element_wise(compute.build_directory_path(""), batch.names, "")
 
@@ -376,7 +376,7 @@ class Pathname(ComputedColumn):
     See [MS-MQDSSM] 3.1.6.11.2.1.
     """
 
-    def quickly(self, batch: EntryBatch) -> pa.Array:
+    def make_quickly(self, batch: EntryBatch) -> pa.Array:
         """See ColumnMaker."""
         parts = _split_queue_dns(batch)
         array = pc.binary_join_element_wise(
@@ -388,7 +388,7 @@ class Pathname(ComputedColumn):
         numbers = np.flatnonzero(needs_thought)
         if not len(numbers):
             return array
-        cells = self.cells(batch, numbers.tolist())
+        cells = self.make_cells(batch, numbers.tolist())
         return pc.replace_with_mask(array, pa.array(needs_thought), pa.array(cells, self.type))
 
     def _make_first(self, batch: EntryBatch, parts: pa.Array) -> pa.Array:

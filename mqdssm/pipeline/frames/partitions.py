@@ -126,12 +126,12 @@ def divide_objects(
     sample = Sample()
     search_filter = filter_of_type(session, frame, where)
     for start in bases_of(session, frame, base):
-        with start.perhaps_absent():
+        with start.allow_absence():
             sample.take(values for _, values in session.rows(start.dn, search_filter, [key]))
     if sample.hidden:
         log.warning("%s is hidden from this user: %s is read by one search", key, frame.name)
         return whole
-    bounds, name = sample.bounds(count), _find_own_name(session)
+    bounds, name = sample.choose_bounds(count), _find_own_name(session)
     ends = [None, *bounds, None]
     return [SearchSlice(server, key, low, high, name) for low, high in pairwise(ends)]
 
@@ -170,7 +170,7 @@ class Sample:
                     self._stride *= 2
             self._seen += 1
 
-    def bounds(self, count: int) -> list[bytes]:
+    def choose_bounds(self, count: int) -> list[bytes]:
         """Return the keys that divide the sample into parts of the same size.
 
         There is one key less than parts.

@@ -286,7 +286,7 @@ class Inventory:
         if key is not None and self._rule is not None:
             needed |= dict.fromkeys(self._rule.columns() | self._rule.others()[self._rule.target])
         column_names = [column for column in needed if column in target.types]
-        for batch in target.batches(column_names, _BATCH_ROWS):
+        for batch in target.read_batches(column_names, _BATCH_ROWS):
             if key is None:
                 yield batch, [None] * batch.num_rows
             else:
@@ -365,7 +365,7 @@ def count_unreadable_values(sets: Mapping[str, Dataset]) -> tuple[Mapping[str, i
         if UNREADABLE.name not in objects.types:
             continue
         columns = [column for column in (UNREADABLE.name, "Identifier") if column in objects.types]
-        for batch in objects.batches(columns, _BATCH_ROWS):
+        for batch in objects.read_batches(columns, _BATCH_ROWS):
             for row in batch.filter(batch.column(UNREADABLE.name).is_valid()).to_pylist():
                 values = row[UNREADABLE.name]
                 counts[name] += len(values)
@@ -415,7 +415,7 @@ RECORDS: Final[Mapping[str, tuple[str, ...]]] = {
 def _read_rows(target: Dataset | None, columns: Sequence[str]) -> list[Record]:
     if target is None:
         return []
-    rows: list[Record] = target.table(columns).to_pylist()
+    rows: list[Record] = target.read_table(columns).to_pylist()
     return rows
 
 

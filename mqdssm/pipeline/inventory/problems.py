@@ -31,7 +31,7 @@ def list_problem_rules() -> tuple[Rule, ...]:
 
 def choose_rules(source: "ValidationSource") -> tuple[list[Applied], dict[str, str]]:
     """Return the rules that can be applied, and the reasons why others cannot."""
-    applied, skipped, _ = choose(list_problem_rules(), source.present())
+    applied, skipped, _ = choose(list_problem_rules(), source.list_present())
     return applied, {rule.id: rule.reason for rule in skipped}
 
 

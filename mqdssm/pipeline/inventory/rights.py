@@ -122,7 +122,7 @@ def _read_accounts(sids: Collection[str], sets: "Mapping[str, Dataset]") -> Iter
     for name, key, called in SOURCES:
         if name not in sets or not {key, called} <= set(sets[name].types):
             continue
-        for batch in sets[name].batches([key, called], _BATCH_ROWS):
+        for batch in sets[name].read_batches([key, called], _BATCH_ROWS):
             few = batch.filter(pc.is_in(batch.column(key).cast(pa.string()), value_set=sid_values))
             for row in few.to_pylist():
                 if row[called]:

@@ -307,7 +307,7 @@ class _OrphanTarget(_TargetPlaces):
         return super()._list_actions(ldap_class) & {PlanAction.DELETE}
 
     def _is_place(self, ldap_class: str, dn: DN) -> bool:
-        return self._places.allows(ldap_class, dn)
+        return self._places.accepts(ldap_class, dn)
 
 
 class _ReplacementTarget(_TargetPlaces):

@@ -112,7 +112,7 @@ class Evidence:
         catalog = self._forest.catalog
         return catalog, (catalog.naming.root,)
 
-    def managers_with(self, guids: Collection[UUID]) -> frozenset[UUID]:
+    def find_managers(self, guids: Collection[UUID]) -> frozenset[UUID]:
         """Return the GUIDs, among some, that queue managers of the forest have.
 
         The GUID that a queue manager had elsewhere counts, too (decision M37).

@@ -43,7 +43,7 @@ class OrphanPlaces:
     configuration: DN
     restricts_parents: bool
 
-    def allows(self, ldap_class: str, dn: DN) -> bool:
+    def accepts(self, ldap_class: str, dn: DN) -> bool:
         """Return True if an orphan of a class can be at a DN."""
         name = ldap_class.lower()
         if name not in _CLASSES or not self._is_named(name, dn):

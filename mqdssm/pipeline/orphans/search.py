@@ -312,7 +312,7 @@ class _OrphanSearch:
             return
         is_searched = not self._evidence.doubt
         owners = {owner for _, owner in cases}
-        existing = self._evidence.managers_with(owners) if is_searched else frozenset()
+        existing = self._evidence.find_managers(owners) if is_searched else frozenset()
         for entry, owner in cases:
             computer = entry.name.parent.name
             if owner in existing:
@@ -417,7 +417,7 @@ class _OrphanSearch:
         """Return why a plan cannot remove an object by itself; empty: it can."""
         if not rule.removes:
             return rule.why
-        if not self._places.allows(ldap_class, entry.name):
+        if not self._places.accepts(ldap_class, entry.name):
             return "a plan deletes no such object at this place: look at it"
         if not guids_of(entry, GUID):
             return "it has no objectGUID, or this user may not read it"

@@ -74,9 +74,9 @@ def choose_sites(topology: Topology, sites_max: int) -> list[int]:
         return list(range(count))
     ranks = [
         max(_rank_counts(site.own), _rank_counts(links))
-        for site, links in zip(topology.sites, topology.about_links(), strict=True)
+        for site, links in zip(topology.sites, topology.count_link_findings(), strict=True)
     ]
-    near = topology.neighbours()
+    near = topology.find_neighbours()
     chosen: dict[int, None] = {}
     for number in sorted(range(count), key=lambda item: (-ranks[item], item)):
         if not ranks[number] and chosen:

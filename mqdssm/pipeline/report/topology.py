@@ -124,7 +124,7 @@ class Topology:
     links: tuple[LinkEdge, ...]
     loose: int
 
-    def neighbours(self) -> dict[int, set[int]]:
+    def find_neighbours(self) -> dict[int, set[int]]:
         """Return the numbers of the sites that links join to each site."""
         near: dict[int, set[int]] = {number: set() for number in range(len(self.sites))}
         for link in self.links:
@@ -132,7 +132,7 @@ class Topology:
             near[link.site2].add(link.site1)
         return near
 
-    def about_links(self) -> list[Counts]:
+    def count_link_findings(self) -> list[Counts]:
         """Return the counts of findings about the links of each site."""
         sums: list[Counts] = [{} for _ in self.sites]
         for link in self.links:
@@ -174,7 +174,7 @@ def _read_rows(
 ) -> list[dict[str, str | int | bool | None]]:
     if name not in sets or not sets[name].rows:
         return []
-    rows: list[dict[str, str | int | bool | None]] = sets[name].table(columns).to_pylist()
+    rows: list[dict[str, str | int | bool | None]] = sets[name].read_table(columns).to_pylist()
     return rows
 
 
@@ -210,7 +210,7 @@ def _count_machines(
     if target is None or not {"Identifier", "SiteIdentifierList"} <= set(target.types):
         return counts, troubled
     bad = pa.array(sorted(problem_counts), pa.string())
-    for batch in target.batches(["Identifier", "SiteIdentifierList"], _BATCH_ROWS):
+    for batch in target.read_batches(["Identifier", "SiteIdentifierList"], _BATCH_ROWS):
         _count(batch.column("SiteIdentifierList"), counts)
         few = batch.filter(pc.is_in(batch.column("Identifier").cast(pa.string()), value_set=bad))
         for row in few.to_pylist():

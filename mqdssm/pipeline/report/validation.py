@@ -73,7 +73,7 @@ def write_report(
         ConfigError: jinja2 is missing, or the file cannot be written.
     """
     check_page(path)
-    finding_tally = tally(findings.batches())
+    finding_tally = tally(findings.read_batches())
     topology = topology_of(sets or {}, finding_tally)
     bad = sorted(
         (rule for rule in summary.rules if rule.count),
@@ -165,7 +165,7 @@ def _list_sites(topology: Topology) -> tuple[list[SiteLine], int]:
     The number of those left out is returned, too.
     """
     lines = []
-    for site, links in zip(topology.sites, topology.about_links(), strict=True):
+    for site, links in zip(topology.sites, topology.count_link_findings(), strict=True):
         everything = add_counts(site.own, links, site.of_machines)
         severity = find_worst(everything)
         if severity is not None:

@@ -187,7 +187,7 @@ def _read_rows(source: "ValidationSource") -> Iterator[dict[str, Any]]:
     if queues is None:
         return
     names = [name for name in COLUMNS if name in queues.types]
-    for batch in queues.batches(names, _BATCH_ROWS):
+    for batch in queues.read_batches(names, _BATCH_ROWS):
         yield from batch.to_pylist()
 
 

@@ -61,12 +61,12 @@ class Dataset:
         """Paths of the files, each once."""
         return tuple(dict.fromkeys(piece.path for piece in self.pieces))
 
-    def batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, columns: Sequence[str], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Read columns of all objects, as batches."""
         for piece in merge_pieces(self.pieces, rows_max):  # opening a file costs more than a small row group
             yield from read(piece, columns, rows_max)
 
-    def table(self, columns: Sequence[str]) -> pa.Table:
+    def read_table(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of all objects into one table: for small types."""
         names = [name for name in columns if name in self.types]
         parts = [pq.ParquetFile(path).read(columns=names) for path in self.paths]
@@ -157,7 +157,7 @@ def read(
 @lru_cache(maxsize=16)
 def keep_table(target: Dataset, columns: tuple[str, ...]) -> pa.Table:
     """Return columns of a small type, read once in a process."""
-    return target.table(columns)
+    return target.read_table(columns)
 
 
 def values_of(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> dict[str, Any]:

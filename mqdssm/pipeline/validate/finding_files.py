@@ -99,8 +99,8 @@ def _merge_files(paths: Sequence[Path]) -> Iterator[pa.Table]:
     with ExitStack() as opened:
         parts = [_Part(opened.enter_context(pq.ParquetFile(path))) for path in paths]
         while parts := [part for part in parts if part.is_filled()]:
-            last = min(part.last_key() for part in parts)
-            table = pa.concat_tables([part.taken_to(last) for part in parts])
+            last = min(part.find_last_key() for part in parts)
+            table = pa.concat_tables([part.take_to(last) for part in parts])
             yield table.take(_sort_rows(table))
 
 
@@ -127,11 +127,11 @@ class _Part:
             self._rows = pa.Table.from_batches([batch], SCHEMA)
         return True
 
-    def last_key(self) -> tuple[str, ...]:
+    def find_last_key(self) -> tuple[str, ...]:
         """Return the key of the last row that was read."""
         return self._read_key(self._rows.num_rows - 1)
 
-    def taken_to(self, key: tuple[str, ...]) -> pa.Table:
+    def take_to(self, key: tuple[str, ...]) -> pa.Table:
         """Take the rows up to a key."""
         count = bisect_right(range(self._rows.num_rows), key, key=self._read_key)
         rows = self._rows.slice(0, count)

@@ -123,7 +123,7 @@ class Findings:
 
     paths: tuple[Path, ...]
 
-    def batches(self) -> "Iterator[pa.RecordBatch]":
+    def read_batches(self) -> "Iterator[pa.RecordBatch]":
         """Read all findings in order, as Arrow batches."""
         import pyarrow.parquet as pq
 
@@ -132,15 +132,15 @@ class Findings:
                 yield from file.iter_batches(batch_size=_BATCH_ROWS)
 
     def __iter__(self) -> Iterator[Finding]:
-        for batch in self.batches():
+        for batch in self.read_batches():
             for row in batch.to_pylist():
                 yield Finding(**row)
 
-    def counted(self) -> tuple[Counter[str], dict[str, tuple[Finding, ...]]]:
+    def count_findings(self) -> tuple[Counter[str], dict[str, tuple[Finding, ...]]]:
         """Return the number of findings of each rule, and the first ones."""
         counts: Counter[str] = Counter()
         samples: dict[str, list[Finding]] = {}
-        for batch in self.batches():
+        for batch in self.read_batches():
             for item in batch.column("rule").value_counts().to_pylist():
                 counts[item["values"]] += item["counts"]
                 rule_samples = samples.setdefault(item["values"], [])

@@ -280,7 +280,7 @@ def apply_rules(
     started = datetime.now(UTC)
     sql = as_sql_runner(runner)
     _check_own(own, source, runner)
-    applied, skipped, reasons = choose([*rules, *own], source.present())
+    applied, skipped, reasons = choose([*rules, *own], source.list_present())
     own_ids = {id(rule) for rule in own}
     drawn = list(draw(applied, source))
     with make_scratch(on, "mqdssm-findings-") as folder:
@@ -298,7 +298,7 @@ def apply_rules(
             folder,
         )
         findings = Findings((merge_parts(parts, folder),))
-        counts, samples = findings.counted()
+        counts, samples = findings.count_findings()
         summary = ValidationSummary(
             source=source.name,
             started=started,
@@ -359,7 +359,7 @@ def draw(applied: Sequence[Applied], source: "ValidationSource") -> Iterator[Fin
     for name in dict.fromkeys(rule.drawing for rule in rules.values()):
         reads = _combine_reads(rule.reads for rule in rules.values() if rule.drawing == name)
         tables = {
-            type_name: source.sets[type_name].table([*columns, "FullPath"])
+            type_name: source.sets[type_name].read_table([*columns, "FullPath"])
             for type_name, columns in reads.items()
         }
         for finding in DRAWINGS[name](tables):

@@ -62,7 +62,7 @@ def format_sarif(
     body = json.dumps(run, ensure_ascii=False)[:-1]
     yield f'{head}, "runs": [{body}, "results": ['
     separator = "\n"
-    for judged_finding in (judge or FindingAssessor(summary.ended)).judged(findings):
+    for judged_finding in (judge or FindingAssessor(summary.ended)).judge_findings(findings):
         result = _make_result(judged_finding.finding, indexes[judged_finding.finding.rule]) | _describe_state(
             judged_finding, judge
         )

@@ -200,7 +200,7 @@ def _make_reference_test(rule: MissingReference, source: Dataset, target: Datase
     value, where = translate(rule.value, source.types), translate_condition(rule.where, source.types)
     extra = {"value": pa.string()}
     if isinstance(rule, Unequal):
-        extra |= {f"other.{name}": target.types[name] for name in rule.other_columns()}
+        extra |= {f"other.{name}": target.types[name] for name in rule.list_other_columns()}
     words = translate_message(rule.message, source.types | extra)
     compare = translate_condition(rule.condition, source.types | extra) if isinstance(rule, Unequal) else None
 
@@ -282,11 +282,11 @@ def _join_targets(
 ) -> tuple[pa.Array, pa.Array, dict[str, pa.Array]]:
     """Return each reference with each of its targets."""
     expression = translate(rule.key, target.types)
-    names = tuple(sorted(expression.columns | rule.other_columns()))
+    names = tuple(sorted(expression.columns | rule.list_other_columns()))
     table = keep_table(target, names)
     columns = {name: _join_chunks(table[name]).cast(target.types[name]) for name in names}
     here, other_rows = matches(values, expression.evaluate(columns))
-    other_columns = {f"other.{name}": columns[name].take(other_rows) for name in rule.other_columns()}
+    other_columns = {f"other.{name}": columns[name].take(other_rows) for name in rule.list_other_columns()}
     return parents.take(here), values.take(here), other_columns
 
 
@@ -419,7 +419,7 @@ class Part(NamedTuple):
     number: int = 0
     of: int = 1
 
-    def mask(self, values: pa.Array) -> pa.Array | None:
+    def select_values(self, values: pa.Array) -> pa.Array | None:
         """Return a mask of the values in this part; None: all are."""
         if self.of == 1:
             return None
@@ -561,7 +561,7 @@ def _read_values(
         column_names = sorted(
             key.columns | ({"Identifier", "FullPath"} & set(dataset.types) if whole else set())
         )
-        for record in dataset.batches(column_names, ROWS_MAX):
+        for record in dataset.read_batches(column_names, ROWS_MAX):
             columns = values_of(record, dataset.types)
             values: Any = key.evaluate(columns)
             batch = ObjectBatch(name, columns if whole else {}, record.num_rows, dns.get(name))
@@ -570,7 +570,7 @@ def _read_values(
                 batch = batch.take_rows(parents)
             mask = pc.is_valid(values)
             values, batch = values.filter(mask), batch.keep_rows(mask) if whole else batch
-            chosen = part.mask(values)
+            chosen = part.select_values(values)
             if chosen is not None:
                 values, batch = values.filter(chosen), batch.keep_rows(chosen) if whole else batch
             yield name, values, batch

@@ -55,7 +55,7 @@ class ValidationSource:
         """Number of objects."""
         return sum(object_set.rows for object_set in self.sets.values())
 
-    def present(self) -> dict[str, frozenset[str]]:
+    def list_present(self) -> dict[str, frozenset[str]]:
         """Return the types and their columns that rules can judge."""
         types = {name: frozenset(object_set.types) for name, object_set in self.sets.items()}
         return types | ({DIRECTORY: frozenset()} if self.is_directory else {})

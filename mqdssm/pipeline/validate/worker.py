@@ -128,7 +128,7 @@ def _try(rule: Rule, source: Dataset, sets: Mapping[str, Dataset]) -> None:
         )
         extra = {"value": pa.string()}
         if isinstance(rule, Unequal):
-            extra |= {f"other.{name}": target_types[name] for name in rule.other_columns()}
+            extra |= {f"other.{name}": target_types[name] for name in rule.list_other_columns()}
             translate_condition(rule.condition, types | extra)
         translate_message(rule.message, types | extra)
     elif isinstance(rule, Wrong):

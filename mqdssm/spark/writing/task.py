@@ -80,7 +80,7 @@ def write(
                 if options.max_errors is not None and outcomes.tally.errors > options.max_errors:
                     work.leave(rows)
                 else:
-                    work.rows(rows)
+                    work.write_rows(rows)
             work.try_again()
         return WrittenRows(outcomes.close(), outcomes.tally)
     except BaseException:
@@ -106,7 +106,7 @@ class _Work:
         self._maker = ChangeMaker(session, options.frame, options.on_conflict)
         self._orphans: list[RowChange] = []
 
-    def rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    def write_rows(self, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
         """Write some rows."""
         changes: dict[int, RowChange] = {}
         for row_result in self._maker.make(rows):

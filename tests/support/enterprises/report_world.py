@@ -119,7 +119,7 @@ def saved(folder: Path, found: list[Finding]) -> Findings:
 def summary_of(
     findings: Findings, sets: dict[str, Dataset], name: str = "export/2026-03-01"
 ) -> ValidationSummary:
-    counts, samples = findings.counted()
+    counts, samples = findings.count_findings()
     rules = {rule.id: rule for rule in RULES}
     return ValidationSummary(
         source=name,

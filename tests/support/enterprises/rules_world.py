@@ -273,7 +273,7 @@ def source(folder: Path, made: dict[str, pa.Table]) -> ValidationSource:
 
 def found(source: ValidationSource, rules: Iterable[Rule] = RULES) -> list[tuple[str, str, str | None, str]]:
     """Apply rules in this process, as a worker would: rule, type, guid and message of each finding."""
-    applied, _, _ = choose(tuple(rules), source.present())
+    applied, _, _ = choose(tuple(rules), source.list_present())
     single: dict[str, list[Rule]] = {name: [] for name in source.sets}
     unique: list[tuple[Repeated, tuple[str, ...]]] = []
     for rule, types in applied:

@@ -49,7 +49,7 @@ def all_differences(pair: Pair, compared: ComparableType) -> list[dict[str, Any]
     tables = []
     for place, side in enumerate(pair.sides):
         names = [column.name for column in FRAME_TYPES["queue"].columns if column.name in COLUMNS]
-        table = side.sets["queue"].table(names)
+        table = side.sets["queue"].read_table(names)
         own = table.add_column(0, SIDE, pa.array([place] * table.num_rows, pa.int32()))
         tables.append(own.add_column(0, KEY, table["Identifier"]))
     rows = pa.concat_tables(tables).sort_by([(KEY, "ascending"), (SIDE, "ascending")]).combine_chunks()

@@ -20,7 +20,7 @@ def write_jsonl(folder: Path, name: str, *rows: Mapping[str, Any]) -> None:
 def read_sets(folder: Path, runner: Runner | None = None) -> dict[str, pa.Table]:
     """The objects by type, in the order of the source."""
     with open_mqis_source(runner or LocalRunner(1), folder) as source:
-        return {name: one.table(tuple(one.types)) for name, one in source.sets.items()}
+        return {name: one.read_table(tuple(one.types)) for name, one in source.sets.items()}
 
 
 def read_rows(folder: Path, type_name: str) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ def finding(**changed: Any) -> Finding:
 
 
 def states(judge: FindingAssessor, *findings: Finding) -> list[str]:
-    return [one.state.value for one in judge.judged(findings)]
+    return [one.state.value for one in judge.judge_findings(findings)]
 
 
 def counted(*findings: Finding, judge: FindingAssessor | None = None) -> StateCounts:
@@ -242,23 +242,23 @@ class TestSuppressions:
 
 class TestThresholds:
     def test_errors_fail_as_long_as_nothing_else_is_said(self) -> None:
-        assert Thresholds.of().exceeded(counted(finding())) == ("error: 1, 0 allowed",)
-        assert Thresholds.of().exceeded(counted(finding(severity="warning"))) == ()
-        assert Thresholds.of("info").exceeded(counted(finding(severity="warning"))) == (
+        assert Thresholds.of().list_exceeded(counted(finding())) == ("error: 1, 0 allowed",)
+        assert Thresholds.of().list_exceeded(counted(finding(severity="warning"))) == ()
+        assert Thresholds.of("info").list_exceeded(counted(finding(severity="warning"))) == (
             "warning: 1, 0 allowed",
         )
 
     def test_only_new_findings_count(self) -> None:
         known = FindingAssessor(NOW, Baseline.of([finding()], NOW))
-        assert Thresholds.of().exceeded(counted(finding(), judge=known)) == ()
-        assert Thresholds.of().exceeded(counted(finding(), judge=suppress(object=DN))) == ()
+        assert Thresholds.of().list_exceeded(counted(finding(), judge=known)) == ()
+        assert Thresholds.of().list_exceeded(counted(finding(), judge=suppress(object=DN))) == ()
 
     def test_numbers_by_severity_and_rule(self) -> None:
         allowed = Thresholds.of(None, {"error": 1, "warning": 2, "security-owner": 3})
         owner = finding(rule="security-owner")
-        assert allowed.exceeded(counted(finding(), *[owner] * 3)) == ()
-        assert allowed.exceeded(counted(finding(), *[owner] * 4)) == ("security-owner: 4, 3 allowed",)
-        assert allowed.exceeded(counted(finding(), finding())) == ("error: 2, 1 allowed",)
+        assert allowed.list_exceeded(counted(finding(), *[owner] * 3)) == ()
+        assert allowed.list_exceeded(counted(finding(), *[owner] * 4)) == ("security-owner: 4, 3 allowed",)
+        assert allowed.list_exceeded(counted(finding(), finding())) == ("error: 2, 1 allowed",)
 
     @pytest.mark.parametrize("given", [{"nothing": 1}, {"error": -1}, {"error": True}, {"error": "1"}, []])
     def test_what_cannot_be_is_refused(self, given: Any) -> None:
@@ -285,7 +285,7 @@ class TestHistory:
 
     def test_each_run_adds_a_line(self, history: History) -> None:
         lines = [run_at(history, 0, finding()), run_at(history, 1, finding(guid=OTHER)), run_at(history, 2)]
-        assert history.lines() == tuple(lines)
+        assert history.read_lines() == tuple(lines)
         assert [(one.appeared, one.mended) for one in lines] == [(0, 0), (1, 1), (0, 1)]
         assert [one.has_failed for one in lines] == [True, True, False]
         assert lines[0].findings == {"queue-name-form": 1}
@@ -304,9 +304,9 @@ class TestHistory:
         first = run_at(history, 0, finding())
         with (history.folder / RUNS_NAME).open("a") as file:
             file.write('{"started": "2026')
-        assert history.lines() == (first,)
+        assert history.read_lines() == (first,)
         second = run_at(history, 1)
-        assert history.lines() == (first, second)
+        assert history.read_lines() == (first, second)
 
     def test_a_damaged_line_is_named(self, history: History) -> None:
         run_at(history, 0)

@@ -59,10 +59,12 @@ def test_texts_of_other_lengths_are_left_to_counting() -> None:
 )
 def test_a_value_is_in_one_part_wherever_it_stands(texts: list[str], begin: int) -> None:
     values = pa.array([*"begin", *texts], pa.string()).slice(begin)
-    masks = [Part(number, 3).mask(values).to_pylist() for number in range(3)]
+    masks = [Part(number, 3).select_values(values).to_pylist() for number in range(3)]
     assert [sum(row) for row in zip(*masks, strict=True)] == [1] * len(values)
     for place, text in enumerate(values.to_pylist()):
-        alone = [Part(number, 3).mask(pa.array([text.encode()])).to_pylist()[0] for number in range(3)]
+        alone = [
+            Part(number, 3).select_values(pa.array([text.encode()])).to_pylist()[0] for number in range(3)
+        ]
         assert alone == [mask[place] for mask in masks]
 
 

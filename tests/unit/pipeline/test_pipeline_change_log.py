@@ -28,7 +28,7 @@ def rows(first: int, count: int) -> pa.RecordBatch:
 
 
 def numbers(log: ChangeLog, start: int, end: int) -> list[list[int]]:
-    return [batch.column("Sequence").to_pylist() for batch in log.between(start, end)]
+    return [batch.column("Sequence").to_pylist() for batch in log.read_between(start, end)]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_rows_are_there_again_until_they_are_released(folder: Path) -> None:
     assert (log.end, log.is_new) == (6, False)
     log.release(2)  # of an older batch, once more
     with pytest.raises(ConfigError, match="holds the changes 5 to 6, and the checkpoint goes on behind 3"):
-        list(log.between(3, 6))
+        list(log.read_between(3, 6))
     with pytest.raises(ConfigError, match="goes on behind 7: bring back the folder"):
         log.check(7)
     log.release(6)

@@ -32,7 +32,7 @@ def test_it_reads_what_it_is_given(folder, tmp_path) -> None:
     path = tmp_path / "it's given.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
     with open_database(folder, [str(path)], StopRequest()) as database:
-        (batch,) = database.batches(f"select sum(x) as s from {format_file_list([str(path)])}", 10)
+        (batch,) = database.read_batches(f"select sum(x) as s from {format_file_list([str(path)])}", 10)
     assert batch.to_pylist() == [{"s": 3}]
 
 
@@ -68,7 +68,7 @@ def test_it_spills_to_its_folder_and_keeps_its_limit(folder) -> None:
     seen: list[int] = []
     with open_database(folder, [], StopRequest(), memory_mb=64) as database:
         rows = 0
-        for batch in database.batches(SPILLING, 10_000):
+        for batch in database.read_batches(SPILLING, 10_000):
             rows += batch.num_rows
             seen.append(sum(path.stat().st_size for path in folder.iterdir()))
     assert rows == 1_500_000
@@ -91,7 +91,7 @@ def test_a_full_disk_is_said_with_another_way_out(folder, monkeypatch) -> None:
         open_database(folder, [], StopRequest(), memory_mb=64) as database,
         pytest.raises(ConfigError, match=rf"^the disk of {folder} is full: .*TMPDIR"),
     ):
-        list(database.batches(SPILLING, 10_000))
+        list(database.read_batches(SPILLING, 10_000))
 
 
 @pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, ConfigError), (errno.EIO, DatabaseFailed)])
@@ -116,13 +116,13 @@ def test_other_trouble_with_files_is_said_as_it_is(tmp_path, folder) -> None:
         open_database(tmp_path / "gone" / "too", [], StopRequest(), memory_mb=64) as database,
         pytest.raises(DatabaseFailed, match=r"Failed to create directory.*No such file or directory"),
     ):
-        list(database.batches(SPILLING, 10_000))
+        list(database.read_batches(SPILLING, 10_000))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         with open_database(folder, [], StopRequest(), memory_mb=64) as database:
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
             with pytest.raises(DatabaseFailed, match=r"Could not write file.*File too large"):
-                list(database.batches(SPILLING, 10_000))
+                list(database.read_batches(SPILLING, 10_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -133,7 +133,7 @@ def test_a_query_stops_when_it_is_asked_to(folder) -> None:
     threading.Timer(0.5, stop.set).start()
     begun = time.monotonic()
     with pytest.raises(Stopped), open_database(folder, [], stop) as database:
-        list(database.batches(LONG, 10))
+        list(database.read_batches(LONG, 10))
     assert time.monotonic() - begun < 10  # it would take hours
 
 

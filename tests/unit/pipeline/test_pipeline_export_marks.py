@@ -28,16 +28,16 @@ def csn(**values: str) -> Marks:
 
 
 def test_equal_marks_say_that_nothing_changed() -> None:
-    assert usn(7).same_as(usn(7))
-    assert not usn(7).same_as(usn(8))
-    assert not usn(7).same_as(usn(7, "CN=DC2"))  # each controller counts for itself
+    assert usn(7).is_same_as(usn(7))
+    assert not usn(7).is_same_as(usn(8))
+    assert not usn(7).is_same_as(usn(7, "CN=DC2"))  # each controller counts for itself
     times = Marks(counter=ChangeCounter.TIME, time=NOW)
-    assert not times.same_as(times)
+    assert not times.is_same_as(times)
     assert Marks.model_validate_json(usn(7).model_dump_json()) == usn(7)
 
 
 def test_update_sequence_numbers() -> None:
-    since = usn(200).changes_since(usn(99))
+    since = usn(200).make_since(usn(99))
     assert since.stamps == ("uSNChanged",)
     assert [since.is_changed([one]) for one in (b"99", b"100", b"1000", b"98", None)] == [
         False,
@@ -49,7 +49,7 @@ def test_update_sequence_numbers() -> None:
 
 
 def test_another_controllers_numbers_say_nothing() -> None:
-    since = usn(200, "CN=DC2").changes_since(usn(99))
+    since = usn(200, "CN=DC2").make_since(usn(99))
     assert since.stamps == ("modifyTimestamp", "whenChanged")
     late, early = NOW, NOW - timedelta(minutes=6)
     stamps = [[None, f"{one:%Y%m%d%H%M%S}.0Z".encode()] for one in (late, early)]
@@ -58,7 +58,7 @@ def test_another_controllers_numbers_say_nothing() -> None:
 
 def test_change_sequence_numbers_of_several_servers() -> None:
     first, second = "20260131120000.000001Z#000000#001#000000", "20260131120000.000001Z#000000#002#000000"
-    since = csn(s001=first, s002=second).changes_since(csn(s001=first, s002=second))
+    since = csn(s001=first, s002=second).make_since(csn(s001=first, s002=second))
     later = b"20260131120000.000002Z#000000#002#000000"
     elsewhere = b"20200101000000.000000Z#000000#003#000000"
     assert [since.is_changed([one]) for one in (first.encode(), later, elsewhere)] == [False, True, True]

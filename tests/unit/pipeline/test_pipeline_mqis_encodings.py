@@ -178,7 +178,7 @@ def test_validation_and_inventory_take_a_mapping(tmp_path: Path, encoding: str) 
     mapping.write_text(text + 'PROPID_QM_MACHINE_ID = "id"\n', encoding="utf-8")
     with validation(mqis=folder, mapping=mapping, engine="local") as found:
         assert found.summary.objects == {"queue-manager": 1}
-        (names,) = (one.table(["ComputerName"]) for one in found.sets.values())
+        (names,) = (one.read_table(["ComputerName"]) for one in found.sets.values())
         assert names.to_pylist() == [{"ComputerName": "Größe"}]
         assert "attribute-unreadable" not in found.summary.rules
     with open_source(mqis=folder, mapping=mapping, engine="local") as source:

@@ -22,7 +22,7 @@ from mqdssm.pipeline.frames.partitions import SAMPLE_MAX, Sample, SearchSlice, d
 def test_every_key_is_in_one_slice(keys: set[int], count: int) -> None:
     sample = Sample()
     sample.take(b"%d" % key for key in keys)
-    bounds = [int(bound) for bound in sample.bounds(count)]
+    bounds = [int(bound) for bound in sample.choose_bounds(count)]
     assert bounds == sorted(set(bounds))
     assert len(bounds) < count
     ends = [0, *bounds, 2**64]
@@ -36,7 +36,7 @@ def test_many_keys_are_thinned_out_evenly() -> None:
     many = 5 * SAMPLE_MAX
     sample.take(b"%d" % key for key in range(many))
     sample.take(b"%d" % key for key in range(many, 2 * many))
-    (middle,) = sample.bounds(2)
+    (middle,) = sample.choose_bounds(2)
     assert abs(int(middle) - many) < many / 1000
 
 

@@ -228,7 +228,7 @@ def test_sites_links_and_machines_are_counted(tmp_path) -> None:
     made = world.world_of(sites=30, machines=100)
     made["routing-link"] += [link(8000, 1000, 1000), link(8001, 1000, 1001)]
     sets = source(tmp_path, tables(made)).sets
-    found = tally(world.saved(tmp_path, world.findings_of(2000)).batches())
+    found = tally(world.saved(tmp_path, world.findings_of(2000)).read_batches())
     topology = topology_of(sets, found)
     assert sum(one.machines for one in topology.sites) == 100
     assert topology.loose == 2

@@ -30,7 +30,7 @@ def names(
     spark: Any = None
     monkeypatch.setattr(_Reader, "_read", lambda *_: Listed())
     mapping = SourceMapping(tables={name: TableMapping(table=table) for name, table in tables.items()})
-    return _Reader(spark, url, mapping, Path()).names()
+    return _Reader(spark, url, mapping, Path()).list_names()
 
 
 def test_tables_that_are_found_are_quoted_as_they_are_called(monkeypatch: pytest.MonkeyPatch) -> None:

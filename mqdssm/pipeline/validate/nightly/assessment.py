@@ -52,7 +52,7 @@ class Suppression:
         """Return True if the last day is over."""
         return now.date() > self.until
 
-    def matcher(self) -> Callable[[Finding], bool]:
+    def make_matcher(self) -> Callable[[Finding], bool]:
         """Return a function that is true for the findings that are suppressed."""
         rule = re.compile(fnmatch.translate(self.rule or "*"))
         pattern = re.compile(fnmatch.translate(self.pattern), re.IGNORECASE) if self.pattern else None
@@ -69,7 +69,7 @@ class Suppression:
 
         return is_meant
 
-    def expiry(self) -> Finding:
+    def make_expiry_finding(self) -> Finding:
         """Return the finding about the expired suppression."""
         return Finding(
             rule=EXPIRED_RULE,
@@ -92,7 +92,9 @@ def make_expiry_rule(suppressions: Iterable[Suppression], now: datetime) -> Stat
         attribute="until",
         section="",
         requirement=EXPIRED_WHAT,
-        findings=tuple(suppression.expiry() for suppression in suppressions if suppression.has_expired(now)),
+        findings=tuple(
+            suppression.make_expiry_finding() for suppression in suppressions if suppression.has_expired(now)
+        ),
     )
 
 
@@ -205,14 +207,14 @@ class FindingAssessor:
         """True if every finding is new."""
         return not self.baseline.findings and not self.suppressions
 
-    def judged(self, findings: Iterable[Finding]) -> Iterator[JudgedFinding]:
+    def judge_findings(self, findings: Iterable[Finding]) -> Iterator[JudgedFinding]:
         """Yield each finding with its state, in the same order.
 
         Of equal findings, as many are known as the baseline has; the others are new.
         """
         remaining = self.baseline.counts()
         valid = [
-            (suppression, suppression.matcher())
+            (suppression, suppression.make_matcher())
             for suppression in self.suppressions
             if not suppression.has_expired(self.now)
         ]
@@ -257,7 +259,7 @@ class StateCounts:
         counts: Counter[RuleState] = Counter()
         samples: dict[str, tuple[Finding, ...]] = {}
         used: set[Suppression] = set()
-        for finding, state, suppression in judge.judged(findings):
+        for finding, state, suppression in judge.judge_findings(findings):
             counts[RuleState(finding.rule, finding.severity, state)] += 1
             if suppression is not None:
                 used.add(suppression)
@@ -326,7 +328,7 @@ class Thresholds:
         severities |= {severity: named.pop(severity) for severity in SEVERITIES if severity in named}
         return cls(severities, named)
 
-    def exceeded(self, counts: StateCounts) -> tuple[str, ...]:
+    def list_exceeded(self, counts: StateCounts) -> tuple[str, ...]:
         """Return messages about exceeded thresholds; none if the run is successful."""
         new = {key: count for key, count in counts.counts.items() if key.state is FindingState.NEW}
         by_rule: Counter[str] = Counter()

@@ -109,10 +109,10 @@ class History:
             self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK):
             raise ConfigError(f"{self.folder} cannot be written to: give another folder to --history")
-        self.lines()
-        self.last()
+        self.read_lines()
+        self.read_last()
 
-    def lines(self) -> tuple[HistoryLine, ...]:
+    def read_lines(self) -> tuple[HistoryLine, ...]:
         """Read all runs; a last line that a killed run left incomplete is ignored.
 
         Raises:
@@ -135,7 +135,7 @@ class History:
                 ) from error
         return tuple(lines)
 
-    def last(self) -> Baseline | None:
+    def read_last(self) -> Baseline | None:
         """Return the findings of the last run; None: there was none.
 
         Raises:
@@ -150,7 +150,7 @@ class History:
         Raises:
             ConfigError: the file of the last run is damaged.
         """
-        last = self.last()
+        last = self.read_last()
         if last is None:
             return RunChanges(None, (), ())
         return RunChanges(

@@ -179,7 +179,7 @@ class NightlyRun:
         if self.files.new_baseline is not None:
             accepted = (
                 judged_finding.finding
-                for judged_finding in judge.judged(findings)
+                for judged_finding in judge.judge_findings(findings)
                 if judged_finding.state is not FindingState.SUPPRESSED
             )
             baseline = Baseline.of(accepted, summary.started)
@@ -187,7 +187,7 @@ class NightlyRun:
             if self.files.baseline is None:
                 judge = FindingAssessor(judge.now, baseline, judge.suppressions)
         counts = StateCounts.of_summary(summary) if judge.is_idle else StateCounts.of(judge, findings)
-        exceeded = self.thresholds.exceeded(counts)
+        exceeded = self.thresholds.list_exceeded(counts)
         changes = NO_CHANGES
         lines: tuple[HistoryLine, ...] = ()
         if self.files.history is None:
@@ -198,7 +198,7 @@ class NightlyRun:
             changes = history.compare(now)
             line = line_of(_make_summary_document(summary), counts, changes, has_failed=bool(exceeded))
             history.add(line, now)
-            lines = history.lines()
+            lines = history.read_lines()
         if self.files.metrics is not None:
             write_metrics(self.files.metrics, line, counts)
         return RunOutcome(judge, counts, exceeded, changes, lines, self.is_plain)

@@ -217,7 +217,7 @@ def _check_translations(own_rules: Sequence[Rule], source: "ValidationSource") -
     from mqdssm.pipeline.validate.translate import Untranslatable, translate, translate_message
 
     for rule in own_rules:
-        for name in rule.applies(source.present()).types:
+        for name in rule.applies(source.list_present()).types:
             types = source.sets[name].types
             try:
                 kind = translate(rule.condition, types).type if isinstance(rule, Wrong) else pa.bool_()

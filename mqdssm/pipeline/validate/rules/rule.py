@@ -280,14 +280,14 @@ class Unequal(MissingReference):
         columns = MissingReference.columns(self) | find_columns(self.condition)
         return frozenset(name for name in columns if not name.startswith("other."))
 
-    def other_columns(self) -> frozenset[str]:
+    def list_other_columns(self) -> frozenset[str]:
         """Return the columns of the other object that the condition and the message use."""
         both = find_columns(self.condition) | columns_of_template(self.message)
         return frozenset(name.removeprefix("other.") for name in both if name.startswith("other."))
 
     def others(self) -> Present:
         """Return the target, with the columns that are compared."""
-        return {self.target: find_columns(self.key) | self.other_columns()}
+        return {self.target: find_columns(self.key) | self.list_other_columns()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
