@@ -1,6 +1,7 @@
 """Functions begin with a verb, a question or a conversion: `read_children`, `is_open`, `to_bytes`."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -70,8 +71,10 @@ def functions(path: Path) -> Iterator[str]:
 def noun_functions() -> dict[str, frozenset[str]]:
     """Functions that are named otherwise, with a reason above them, by module."""
     lines = NOUNS_FILE.read_text(encoding="utf-8").splitlines()
-    pairs = [line.split(": ") for line in lines if line and not line.startswith("#")]
-    return {module: frozenset(names.split()) for module, names in pairs}
+    listed: dict[str, set[str]] = defaultdict(set)
+    for module, names in (line.split(": ") for line in lines if line and not line.startswith("#")):
+        listed[module] |= set(names.split())
+    return {module: frozenset(names) for module, names in listed.items()}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ the connection is lost, the outcome of unanswered changes is unknown: repeat the
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -148,14 +148,6 @@ class _Conversation:
         self._under_way[number] = task
         self._tags[number] = RESULT_TAGS[task.action]
         return packet
-
-
-def results(
-    sent: Iterable[tuple[ChangeInFlight, LdapResult]], requests: Sequence[ChangeInFlight]
-) -> list[LdapResult]:
-    """Return the results in the order of the requests."""
-    by_request = {id(request): result for request, result in sent}
-    return [by_request[id(request)] for request in requests]
 
 
 BURST_S: Final = 0.1
