@@ -65,13 +65,13 @@ def test_messages_that_were_acknowledged_survive_and_others_are_refused(disk: Sm
                 accepted.append(number)
         assert refused
         assert "full" in store.problem
-        assert [sent.identifier.number for sent in store.sent()] == accepted
+        assert [sent.identifier.number for sent in store.read_sent()] == accepted
         disk.free()
         store.add_sent(message(100))
         accepted.append(100)
         assert store.problem == ""
     with MessageStore(file) as store:
-        assert [sent.identifier.number for sent in store.sent()] == accepted
+        assert [sent.identifier.number for sent in store.read_sent()] == accepted
 
 
 def test_message_numbers_are_never_given_twice(disk: SmallDisk) -> None:

@@ -226,13 +226,13 @@ def test_no_more_senders_are_tried_than_an_enterprise_has(monkeypatch):
 
     class Many:
         def find_senders(self, queue_manager):
-            yield from [sender_of("PSC2")] * self.note_before
+            yield from [sender_of("PSC2")] * self.before
             yield sender_of("PSC1")
 
     ring = Many()
-    ring.note_before = 2
+    ring.before = 2
     assert isinstance(verifier(keys=ring).verify(message(), START), Verified)
-    ring.note_before = 3
+    ring.before = 3
     assert verifier(keys=ring).verify(message(), START) is Distrust.WRONG
 
 
