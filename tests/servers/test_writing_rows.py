@@ -329,7 +329,7 @@ def test_sites_links_users_and_the_enterprise(server, directory, writer):
 def test_a_task_that_breaks_off_says_what_it_had_written(directory, writer, monkeypatch):
     write_of = writer("queue")
     whole = write_of.task([queue(9)], 1)
-    real = mqdssm.spark.writing.task._Work.rows
+    real = mqdssm.spark.writing.task._Work.write_rows
     calls = []
 
     def break_off(self, rows) -> None:
