@@ -111,7 +111,7 @@ class Place:
         path = folder / "queues.ldif"
         with path.open("w", encoding="ascii") as file:
             for made in self.entries(number):
-                file.write(format_entry(made.pairs()) + "\n")
+                file.write(format_entry(made.list_pairs()) + "\n")
 
         def work() -> None:
             subprocess.run(self.tool(path), check=True, stdout=subprocess.DEVNULL)

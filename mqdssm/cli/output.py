@@ -134,7 +134,7 @@ class Output:
         ]:
             if sys.stdout.isatty():
                 layout = layout or layout_of(columns, chunk, self.console.width, optional)
-                self.show(layout.rendered(chunk, head=count == 0))
+                self.show(layout.render(chunk, head=count == 0))
             else:
                 widths = widths or [max(map(len, column)) for column in zip(columns, *chunk, strict=True)]
                 self.raw(_format_plain_table(columns, chunk, widths, head=count == 0))

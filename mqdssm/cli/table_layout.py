@@ -45,7 +45,7 @@ class TableLayout:
         """Names of the columns that do not fit."""
         return [name for number, name in enumerate(self.columns) if number not in self.shown_columns]
 
-    def rendered(self, rows: Iterable[Row], *, head: bool) -> "RenderableType":
+    def render(self, rows: Iterable[Row], *, head: bool) -> "RenderableType":
         """Return the rows as a renderable of rich.
 
         Args:

@@ -140,7 +140,7 @@ class BerReader:
         """Return a reader of all of `value`."""
         return cls(value, 0, len(value), section)
 
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Return True if another element follows."""
         return self.position < self.end
 

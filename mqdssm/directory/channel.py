@@ -263,7 +263,7 @@ class Channel:
             self._observer.answered(self._outstanding, number, result.code, self.url)
         return list(results.items())
 
-    def some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
+    def receive_some(self, message_id: int, deadline: float) -> tuple[bytes, list[MessageBounds]]:
         """Wait for some answers to a search that continues.
 
         Args:
@@ -331,7 +331,7 @@ class Channel:
             raise ConnectionBroken(_describe_error(error), request_left=True) from error
         if not data:
             raise ConnectionBroken("the server closed the connection", request_left=True)
-        self._observer.heard()
+        self._observer.note_sign_of_life()
         return data
 
     def _make_goodbye_error(self, result: LdapResult) -> ConnectionBroken:
@@ -366,7 +366,7 @@ class Channel:
 
         No request is sent if the channel is broken.
         """
-        self._observer.abandoned(self._outstanding, self.url)
+        self._observer.record_abandonment(self._outstanding, self.url)
         if not self.broken:
             self.broken = True
             try:

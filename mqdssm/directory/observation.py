@@ -119,11 +119,11 @@ class OperationObserver:
         """
         return self._heard_at
 
-    def heard(self) -> None:
+    def note_sign_of_life(self) -> None:
         """Record that a server has sent something."""
         self._heard_at = time.monotonic()
 
-    def connected(self) -> None:
+    def record_connection(self) -> None:
         """Count a new connection."""
         with self._lock:
             self._connections += 1
@@ -168,7 +168,7 @@ class OperationObserver:
         if request.is_seen:
             self._show(request, code, url)
 
-    def abandoned(self, outstanding: Outstanding, url: str) -> None:
+    def record_abandonment(self, outstanding: Outstanding, url: str) -> None:
         """Record that the results of all requests of a channel will not come."""
         for message_id in list(outstanding):
             self.answered(outstanding, message_id, NO_ANSWER, url)

@@ -241,7 +241,7 @@ class Pool:
             try:
                 attempt = Attempt(self._options, endpoint, self._context, limit)
                 channel = self._open_channel(attempt, self.observer)
-                self.observer.connected()
+                self.observer.record_connection()
                 self._welcome_server(endpoint, channel, deadline)
             except DirectoryNotConnected as error:
                 with self._changed:

@@ -61,7 +61,7 @@ def read_raw_entries(
     """
     requested, added = add_identity(attributes)
     search = begin(requested)
-    for page in search.pages():
+    for page in search.read_pages():
         for buffer, messages in page.parts:
             for message in messages:
                 try:

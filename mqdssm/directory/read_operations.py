@@ -137,7 +137,7 @@ class ReadOperations:
 
         return OneServer(url, read)
 
-    def extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
+    def request_extended(self, operation: str, encoded: Callable[[int], bytes]) -> LdapResult:
         """Send an extended request that changes nothing.
 
         Returns its result, also a failure.

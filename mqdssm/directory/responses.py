@@ -287,7 +287,7 @@ def decode_result(buffer: bytes, message: MessageBounds) -> LdapResult:
     referrals: list[str] = []
     if reader.at(_REFERRAL_TAG):
         uris = reader.enter(_REFERRAL_TAG, "referral")
-        while uris.more():
+        while uris.has_more():
             if len(referrals) == REFERRALS_MAX:
                 raise DecodeError(_RESULT, "referral", uris.position, f"more than {REFERRALS_MAX}")
             referrals.append(uris.words("URI"))
@@ -320,13 +320,13 @@ def decode_controls(buffer: bytes, position: int, stop: int) -> tuple[LdapContro
     reader = outer.enter(CONTROLS_TAG, "controls")
     outer.finish("LDAPMessage")
     controls: list[LdapControl] = []
-    while reader.more():
+    while reader.has_more():
         if len(controls) == CONTROLS_MAX:
             raise DecodeError(_CONTROL, "controls", reader.position, f"more than {CONTROLS_MAX}")
         item = reader.enter(SEQUENCE, "control")
         oid = item.name("controlType")
         critical = item.boolean("criticality") if item.at(0x01) else False
-        value = item.octets("controlValue") if item.more() else None
+        value = item.octets("controlValue") if item.has_more() else None
         item.finish("control")
         controls.append(LdapControl(oid, critical, value))
     return tuple(controls)
@@ -372,7 +372,7 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
         results = outer.enter(SEQUENCE, "controlValue")
         outer.finish("controlValue")
         count = 0
-        while results.more():
+        while results.has_more():
             count += 1
             if count > DEREFERENCED_MAX:
                 raise DecodeError(_DEREF, "controlValue", results.position, f"more than {DEREFERENCED_MAX}")
@@ -380,7 +380,7 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
             attribute = item.name("derefAttr").lower()
             dn = item.name("derefVal")
             attributes: dict[str, list[bytes]] = {}
-            if item.more():
+            if item.has_more():
                 _parse_attributes(item.enter(_ATTRIBUTES_TAG, "attrVals"), attributes)
             item.finish("DerefRes")
             by_attribute.setdefault(attribute, []).append(Dereferenced(dn, attributes))
@@ -388,11 +388,11 @@ def decode_deref(controls: tuple[LdapControl, ...]) -> dict[str, list[Dereferenc
 
 
 def _parse_attributes(reader: BerReader, attributes: dict[str, list[bytes]]) -> None:
-    while reader.more():
+    while reader.has_more():
         attribute = reader.enter(SEQUENCE, "PartialAttribute")
         name = attribute.name("type").lower()
         values = attribute.enter(0x31, "vals")
         attribute.finish("PartialAttribute")
         into = attributes.setdefault(name, [])
-        while values.more():
+        while values.has_more():
             into.append(values.octets("value"))

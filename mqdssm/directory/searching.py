@@ -130,7 +130,7 @@ class PagedSearch:
         self._references = 0
         self._url = ""
 
-    def pages(self) -> Iterator[Page]:
+    def read_pages(self) -> Iterator[Page]:
         """Yield the pages in order; closing the generator returns the channel.
 
         After a lost connection they begin again, and contain objects that were returned before.

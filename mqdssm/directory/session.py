@@ -566,7 +566,9 @@ class Session(Closeable):
 
         None if it is anonymous or unknown.
         """
-        result = self._reading.extended("who am I", lambda number: encode_extended(number, WHO_AM_I_OID))
+        result = self._reading.request_extended(
+            "who am I", lambda number: encode_extended(number, WHO_AM_I_OID)
+        )
         if result.code != 0 or result.response_value is None:
             return None
         kind, _, name = result.response_value.decode(errors="replace").partition(":")

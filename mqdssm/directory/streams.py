@@ -41,7 +41,7 @@ def read_entries(
     search = begin(requested)
 
     def stream() -> Iterator[Entry]:
-        for page in search.pages():
+        for page in search.read_pages():
             for buffer, messages in page.parts:
                 for message in messages:
                     entry = decode_whole_entry(buffer, message.start, message.end, message.stop)
@@ -89,7 +89,7 @@ class RowOptions:
         search = begin(requested)
 
         def rows() -> Iterator[tuple[Any, ...]]:
-            for page in search.pages():
+            for page in search.read_pages():
                 for with_identity, decoded in self._decode_page(decoder, page, added=added):
                     new = search.delivered.new(
                         decoded, (row[0] for row in with_identity), [row[place] for row in with_identity]
@@ -122,13 +122,13 @@ class Portion(Protocol):
     def __len__(self) -> int:
         """Return the number of entries."""
 
-    def identities(self) -> tuple[Iterable[str], Sequence[object]]:
+    def list_identities(self) -> tuple[Iterable[str], Sequence[object]]:
         """Return the DNs and the objectGUIDs.
 
         The DNs are used only if an objectGUID is missing.
         """
 
-    def only(self, numbers: Sequence[int]) -> Self:
+    def select_only(self, numbers: Sequence[int]) -> Self:
         """Return a portion of the entries with the given numbers."""
 
 
@@ -158,14 +158,14 @@ def read_portions(begin: Begin, columns: Sequence[str], decoder: Decoder[P]) -> 
     search = begin(requested)
 
     def stream() -> Iterator[P]:
-        for page in search.pages():
+        for page in search.read_pages():
             if not page.parts:
                 continue
             try:
                 portion = decode(page.parts)
             except DecodeError as error:
                 raise make_unreadable(error) from error
-            new = search.delivered.new(list(range(len(portion))), *portion.identities())
-            yield portion if len(new) == len(portion) else portion.only(new)
+            new = search.delivered.new(list(range(len(portion))), *portion.list_identities())
+            yield portion if len(new) == len(portion) else portion.select_only(new)
 
     return stream()

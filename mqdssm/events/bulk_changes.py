@@ -114,7 +114,7 @@ class _Run(Generic[E]):
         self._problem: Exception | None = None
         self._ended = self._failed = 0
 
-    def outcomes(self) -> Generator[ElementOutcome[E], None, None]:
+    def collect_outcomes(self) -> Generator[ElementOutcome[E], None, None]:
         """Yield the outcomes in the order of the elements."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  few need it, and it takes time
 
@@ -186,7 +186,7 @@ def change_many(
         Exception: while iterating: what `elements`, the call-back or a defect of `change` raises. Outcomes of
             changes that have begun come before an error of `elements`.
     """
-    return _Run(elements, change, options).outcomes()
+    return _Run(elements, change, options).collect_outcomes()
 
 
 def create_in_groups(

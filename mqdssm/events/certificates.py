@@ -72,7 +72,7 @@ def add_certificate(ctx: Context, owner: Owner, certificate: "Certificate | byte
     """
     new = UserSignCert.of(_encode_der(certificate), uuid4())
     try:
-        new.certificate()  # a damaged one must not get in
+        new.load_certificate()  # a damaged one must not get in
     except ValueError as error:
         raise ValueError(f"no X.509 certificate: {error}") from None
 

@@ -94,7 +94,7 @@ class Directory(BulkChanges, Closeable):
         """
         with self.session.keep_one_server():
             identifier = create.create(self._context, obj, _check_attribute_names(attributes))
-            self._notices.created(obj, identifier)
+            self._notices.notify_creation(obj, identifier)
         return identifier
 
     def delete(
@@ -112,7 +112,7 @@ class Directory(BulkChanges, Closeable):
                 several are meant.
             ObjectNotFound: there is no such object.
         """
-        with self.session.keep_one_server(), self._notices.deleting(obj, recursive=recursive):
+        with self.session.keep_one_server(), self._notices.notify_deletion(obj, recursive=recursive):
             delete.delete(self._context, obj, recursive=recursive, on_progress=on_progress)
 
     def read(self, kind: type[E], filters: Filters[E], *, attributes: Sequence[str] | None = None) -> E:
@@ -260,7 +260,7 @@ class Directory(BulkChanges, Closeable):
             ValueError: a value that no directory can hold; nothing was sent.
         """
         names = _check_attribute_names(attributes)
-        with self.session.keep_one_server(), self._notices.writing(obj, names):
+        with self.session.keep_one_server(), self._notices.notify_write(obj, names):
             write.write(self._context, obj, names, if_unchanged=if_unchanged)
 
     def upsert(self, obj: DirectoryObject, *, attributes: Sequence[str] | None = None) -> bool:
@@ -305,7 +305,7 @@ class Directory(BulkChanges, Closeable):
             lambda queue: self.create(queue, attributes=names),
             queues,
             stop_on_error,
-        ).outcomes()
+        ).collect_outcomes()
 
     def add_certificate(self, owner: User | QueueManager, certificate: "Certificate | bytes") -> UUID:
         """Register one signing certificate (decision M117).
@@ -325,7 +325,10 @@ class Directory(BulkChanges, Closeable):
             GenericDirectoryError: what is registered cannot be read.
             ValueError: no certificate, or more bytes than a directory holds.
         """
-        with self.session.keep_one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+        with (
+            self.session.keep_one_server(),
+            self._notices.notify_write(owner, (), changed=frozenset({KEYS_NAME})),
+        ):
             return certificates.add_certificate(self._context, owner, certificate)
 
     def remove_certificate(
@@ -344,7 +347,10 @@ class Directory(BulkChanges, Closeable):
             ObjectNotFound: there is no such user or queue manager.
             GenericDirectoryError: what is registered cannot be read.
         """
-        with self.session.keep_one_server(), self._notices.writing(owner, (), changed=frozenset({KEYS_NAME})):
+        with (
+            self.session.keep_one_server(),
+            self._notices.notify_write(owner, (), changed=frozenset({KEYS_NAME})),
+        ):
             certificates.remove_certificate(self._context, owner, certificate)
 
     def notice_of(self, change: ObjectChange) -> Notice | None:

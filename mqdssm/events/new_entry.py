@@ -55,7 +55,7 @@ class NewEntry:
         name, value = self.dn.rdn[0]
         return make_entry(("top", self.ldap_class), {name.lower(): (value.encode(),), **self.values})
 
-    def pairs(self) -> Iterator[tuple[str, str | bytes]]:
+    def list_pairs(self) -> Iterator[tuple[str, str | bytes]]:
         """Yield the name and attribute values for LDIF."""
         yield "dn", str(self.dn)
         for attribute, raws in self.complete().items():

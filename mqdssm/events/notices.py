@@ -59,7 +59,7 @@ class Notices:
         self._ctx = ctx
         self._notify = notify
 
-    def created(self, obj: DirectoryObject, identifier: UUID) -> None:
+    def notify_creation(self, obj: DirectoryObject, identifier: UUID) -> None:
         """Send a notice for a created queue ([MS-MQDMPR] 3.1.7.1.18).
 
         There is none for queue managers.
@@ -70,7 +70,7 @@ class Notices:
                 self._raise(NotifiedOperation.QUEUE_CREATION, queue)
 
     @contextmanager
-    def writing(
+    def notify_write(
         self, obj: DirectoryObject, names: Sequence[str] | None, *, changed: frozenset[str] = frozenset()
     ) -> Iterator[None]:
         """Send a notice for a queue or queue manager that the block writes.
@@ -92,7 +92,7 @@ class Notices:
             self._raise(operation, element, changed)
 
     @contextmanager
-    def deleting(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
+    def notify_deletion(self, obj: DirectoryObject, *, recursive: bool) -> Iterator[None]:
         """Send notices for queues that the block deletes ([MS-MQDMPR] 3.1.7.1.19).
 
         The block deletes a queue, or a queue manager with its queues.

@@ -76,7 +76,7 @@ class QueueCreation:
     _unidentified: list[int] = field(default_factory=list)
     _ended: dict[int, tuple[Queue, Failure | None]] = field(default_factory=dict)
 
-    def outcomes(self) -> Generator[tuple[Queue, Failure | None], None, None]:
+    def collect_outcomes(self) -> Generator[tuple[Queue, Failure | None], None, None]:
         """Yield each queue, in order, with the reason why it was not created, or None."""
         steps = self._take_steps()
         try:
@@ -185,7 +185,7 @@ class QueueCreation:
 
     def _finish(self, number: int, sent: _Sent, identifier: UUID) -> None:
         mark_created(sent.work, sent.queue, Created(identifier, sent.work.names))
-        self.notices.created(sent.queue, identifier)
+        self.notices.notify_creation(sent.queue, identifier)
         self._end(number, sent.queue, None)
 
     def _create_singly(self, number: int, queue: Queue) -> None:

@@ -89,7 +89,7 @@ class ReadValues:
             hint="nothing was written: read the object and try again",
         )
 
-    def guarded(self, entry: Entry, written: Iterable[str]) -> tuple[str, ...]:
+    def list_guarded(self, entry: Entry, written: Iterable[str]) -> tuple[str, ...]:
         """Return the LDAP attributes that the server must find unchanged.
 
         Args:

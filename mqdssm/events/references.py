@@ -120,7 +120,9 @@ class References:
         for key, entry in self._fetch(dns, self._computers, attributes, _COMPUTER):
             self._computers[key] = entry
 
-    def entries_at(self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]) -> dict[str, Entry]:
+    def read_entries_at(
+        self, dns: Iterable[str], ldap_class: str, attributes: Sequence[str]
+    ) -> dict[str, Entry]:
         """Read many objects of a class by their DNs at once.
 
         Returns:

@@ -62,7 +62,7 @@ def upsert(ctx: Context, notices: Notices, obj: DirectoryObject, attributes: Seq
             error_of_create = error
             continue
         if created.is_new:
-            notices.created(obj, created.identifier)
+            notices.notify_creation(obj, created.identifier)
             return True
     raise error_of_create or missing
 
@@ -81,7 +81,7 @@ def _write(
         obj.identifier = guid_of(ctx.session.get(place, IDENTITY))
     _check_fixed(ctx, table, obj, names)
     written = [row.adm for row in table.rows if row.adm in names and row.access & Access.WRITE]
-    with notices.writing(obj, written):
+    with notices.notify_write(obj, written):
         write.write(ctx, obj, written)
 
 

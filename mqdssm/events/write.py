@@ -151,7 +151,7 @@ def _replace(
         if expected is not None:
             if (lost := expected.check(entry)) is not None:
                 return lost  # not raised: another attempt would be in vain
-            guarded = tuple(dict.fromkeys((*guarded, *expected.guarded(entry, values))))
+            guarded = tuple(dict.fromkeys((*guarded, *expected.list_guarded(entry, values))))
         sent = convert_for_server(ctx, table.ldap_class, values)
         ctx.session.modify(entry, sent, unchanged=guarded)
         return entry, values

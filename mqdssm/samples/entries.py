@@ -132,7 +132,7 @@ def build_base_tree(
     yield [*top, ("objectSid", bytes(plan.domain_sid))]
     yield from containers
     for entry in enterprises:
-        yield entry.pairs()
+        yield entry.list_pairs()
 
 
 def make_objects(plan: EnterprisePlan, entries: SampleEntries) -> Iterator[NewEntry]:

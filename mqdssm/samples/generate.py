@@ -260,7 +260,7 @@ def _write_ldif(
     sink.written.files += [BASE_TREE, OBJECTS]
     with (folder / OBJECTS).open("w", encoding="ascii", newline="\n") as file:
         for entry in make_objects(plan, entries):
-            file.write(format_entry(entry.pairs()) + "\n")
+            file.write(format_entry(entry.list_pairs()) + "\n")
             if entry.type:
                 sink.count(entry.type)
         for object_entries, truths in make_planted_entries(planted, entries):
@@ -269,7 +269,7 @@ def _write_ldif(
                 if entry.type == "enterprise":
                     enterprises.append(entry)
                     continue
-                file.write(format_entry(entry.pairs()) + "\n")
+                file.write(format_entry(entry.list_pairs()) + "\n")
                 if entry.type:
                     sink.count(entry.type)
     enterprises = enterprises or [entries.make_enterprise(elements.make_enterprise(plan))]

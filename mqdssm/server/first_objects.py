@@ -23,7 +23,7 @@ from mqdssm.server.object_changes import RequestedChange
 def site_of(name: str, identifier: Guid, psc_name: str, signing_key: bytes) -> RequestedChange:
     """Return the creation of a site with its PSC."""
     properties = (Propid.S_PSC, psc_name), (Propid.S_PSC_SIGNPK, signing_key)
-    return RequestedChange.creation(ObjectType.SITE, name, properties, identifier=identifier)
+    return RequestedChange.build_creation(ObjectType.SITE, name, properties, identifier=identifier)
 
 
 def machine_of(
@@ -37,7 +37,7 @@ def machine_of(
         (Propid.QM_SERVICE, int(service)),
         (Propid.QM_SIGN_PK, signing_key),
     )
-    return RequestedChange.creation(
+    return RequestedChange.build_creation(
         ObjectType.MACHINE, name, properties, partition_id=site_id, identifier=identifier
     )
 
@@ -52,7 +52,7 @@ def build_first_objects(server: ServerSection, signing_key: bytes) -> Iterator[R
     site_id, machine_id = Guid.of(server.site_id), Guid.of(server.machine_id)
     if server.role is Role.PEC:
         names = ((Propid.E_PECNAME, server.machine_name),)
-        yield RequestedChange.creation(ObjectType.ENTERPRISE, server.enterprise, names)
+        yield RequestedChange.build_creation(ObjectType.ENTERPRISE, server.enterprise, names)
         yield site_of(server.site, site_id, server.machine_name, signing_key)
     if server.role is not Role.BSC:
         yield machine_of(server.machine_name, machine_id, site_id, SERVICES[server.role], signing_key)

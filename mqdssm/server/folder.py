@@ -178,7 +178,7 @@ class DirectoryServerFolder:
             write_atomically(self.format, [json.dumps(record), "\n"])
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the folder for this process.
 
         Raises:

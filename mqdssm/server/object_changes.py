@@ -67,7 +67,7 @@ class RequestedChange:
     properties: Properties
 
     @classmethod
-    def creation(
+    def build_creation(
         cls,
         object_type: ObjectType,
         path_name: str | None,
@@ -165,7 +165,7 @@ def _build_creation(object_type: ObjectType, obj: DirectoryObject, look_up: Look
     else:
         partition = PEC_PARTITION_ID
     identifier = Guid.of(obj.identifier) if obj.identifier else None
-    return RequestedChange.creation(
+    return RequestedChange.build_creation(
         object_type, path_name, properties, partition_id=partition, identifier=identifier
     )
 
@@ -182,7 +182,7 @@ def build_site_creation(attributes: dict[str, Any]) -> RequestedChange:
     obj = Site.from_json(json.dumps(attributes))
     path_name = _choose_path_name(ObjectType.SITE, obj)
     properties = tuple(_convert_attributes(ObjectType.SITE, obj, obj.populated, Access.CREATE))
-    return RequestedChange.creation(ObjectType.SITE, path_name, ((Propid.S_PSC, ""), *properties))
+    return RequestedChange.build_creation(ObjectType.SITE, path_name, ((Propid.S_PSC, ""), *properties))
 
 
 def _change(

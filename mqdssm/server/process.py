@@ -120,7 +120,7 @@ class ServerProcess:
         """
         with ExitStack() as closing:
             self._folder.check_private()
-            closing.enter_context(self._folder.locked())
+            closing.enter_context(self._folder.lock())
             self._folder.record_format()
             key = PrivateKey.load(self._folder.key)
             options = closing.enter_context(self._open_directory())

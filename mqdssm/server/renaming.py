@@ -36,7 +36,7 @@ def rename_server(folder: DirectoryServerFolder, machine_name: str, *, dry_run: 
         GenericDirectoryError: another machine has the name.
         DirectoryError: the directory cannot be read.
     """
-    with folder.locked():
+    with folder.lock():
         config = ServerConfig.read(folder.config)
         signing_key = bytes(PrivateKey.load(folder.key).public_keys())
         with directory_of(config.store, folder) as options:

@@ -94,7 +94,7 @@ class MqisTable:
                 return column
         raise ValueError(f"table {self.name} of MQIS has no column {name!r}")
 
-    def holding(self, adm: str) -> tuple[MqisColumn, ...]:
+    def list_holding(self, adm: str) -> tuple[MqisColumn, ...]:
         """Return the columns of an attribute, first that with the row's own PROPID."""
         columns = [column for column in self.columns if column.adm == adm and not column.bits]
         return tuple(

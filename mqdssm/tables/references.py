@@ -46,7 +46,7 @@ class AttributeReference(NamedTuple):
     ldap_class: str
     form: ReferenceForm
 
-    def stored(self, dn: str, guid: UUID) -> bytes:
+    def encode_stored(self, dn: str, guid: UUID) -> bytes:
         """Return the value that a directory stores for a reference to an object."""
         return dn.encode() if self.form is ReferenceForm.DN else guid.bytes_le
 

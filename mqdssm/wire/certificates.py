@@ -68,7 +68,7 @@ class UserSignCert:
         """
         return self.digest == digest_of(self.der)
 
-    def certificate(self) -> "Certificate":
+    def load_certificate(self) -> "Certificate":
         """Return the certificate as an object of the `cryptography` package.
 
         Raises:

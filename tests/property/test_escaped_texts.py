@@ -175,7 +175,7 @@ def test_tables_of_a_terminal_are_not_steered(text: str, width: int) -> None:
     drawn = io.StringIO()
     console = Console(file=drawn, width=width, color_system=None, highlight=False, markup=False, emoji=False)
     rows = [[make_visible(text), str(GUID)]]
-    console.print(layout_of(["Label", "Identifier"], rows, width).rendered(rows, head=True))
+    console.print(layout_of(["Label", "Identifier"], rows, width).render(rows, head=True))
     assert is_harmless(drawn.getvalue())
 
 

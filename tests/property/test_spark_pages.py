@@ -139,9 +139,9 @@ def test_what_tells_objects_apart_and_some_of_them():
     chance = random.Random(10)
     octets, messages = page([regular(chance) for _ in range(20)])
     entries = EntryDecoder(COLUMNS).entries([(octets, messages)])
-    dns, guids = entries.identities()
+    dns, guids = entries.list_identities()
     rows = reference(octets, messages)
     assert list(dns) == [row[0] for row in rows]
     assert list(guids) == [row[3] for row in rows]
-    assert rows_of(entries.only([3, 7])) == [rows[3], rows[7]]
+    assert rows_of(entries.select_only([3, 7])) == [rows[3], rows[7]]
     assert entries.names.type == pa.string()

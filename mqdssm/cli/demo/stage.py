@@ -77,7 +77,7 @@ class DemoStage:
             from rich.padding import Padding
 
             layout = layout_of(columns, cells, self._output.console.width - INDENT_COLUMNS)
-            self._output.show(Padding(layout.rendered(cells, head=True), (0, 0, 0, INDENT_COLUMNS)))
+            self._output.show(Padding(layout.render(cells, head=True), (0, 0, 0, INDENT_COLUMNS)))
 
     def text(self, text: str) -> None:
         """Print a text outside the steps."""

@@ -61,7 +61,7 @@ def receive(
     manager = QueueManager(folder, listen=address, port=port, queues=(queue,))
     with end_on_signals() as end, lock_folder(folder, 0), manager:
         private_queue = manager.open(queue)
-        end.stops(private_queue.close)
+        end.on_signal(private_queue.close)
         run.output.note(f"listening on {manager.listens_on or address}: Ctrl-C ends it")
         received = 0
         while received != count:

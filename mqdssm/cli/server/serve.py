@@ -79,7 +79,7 @@ def serve(run: CommandRun, *, config_file: ConfigFile, restored: Restored = Fals
         on_own_change=tell_change,
     )
     with end_on_signals(GRACE_S) as end:
-        end.stops(process.stop)
+        end.on_signal(process.stop)
         process.run()
 
 

@@ -143,7 +143,7 @@ def watch(
                 )
             with changes, convert_usage_problems():
                 status.watch = changes
-                end.stops(changes.stop)
+                end.on_signal(changes.stop)
                 deliver = printer.deliver if runner is None else runner.deliver
                 _pass_on(changes, deliver, is_json=run.output.is_json or runner is not None)
 

@@ -30,7 +30,7 @@ class Ending:
         """True after a signal."""
         return self._asked.is_set()
 
-    def stops(self, stop: Callable[[], None]) -> None:
+    def on_signal(self, stop: Callable[[], None]) -> None:
         """Register a function to call on a signal; it is called at once after a signal."""
         self._stop = stop
         if self.is_asked:
@@ -40,7 +40,7 @@ class Ending:
         """Wait for some seconds; return False after a signal."""
         return not self._asked.wait(seconds)
 
-    def over(self) -> None:
+    def note_end(self) -> None:
         """Record that the command ended by itself."""
         self._over.set()
 
@@ -78,7 +78,7 @@ def end_on_signals(grace_s: float = GRACE_S) -> Iterator[Ending]:
     try:
         yield end
     finally:
-        end.over()
+        end.note_end()
         for number, handler in before:
             signal.signal(number, handler)
         signal.set_wakeup_fd(woken)

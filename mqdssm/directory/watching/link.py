@@ -121,7 +121,7 @@ class Link:
             limit_s=self._options.operation_timeout_s,
             error_of=lambda result: self.error_of(result, base),
         )
-        for page in paged.pages():
+        for page in paged.read_pages():
             yield from entries_of(page)
 
     @contextmanager
@@ -157,13 +157,13 @@ class GoingOn:
         self._channel = channel
         self._message_id = message_id
 
-    def some(self, wait_s: float) -> tuple[bytes, list[MessageBounds]]:
+    def receive_some(self, wait_s: float) -> tuple[bytes, list[MessageBounds]]:
         """Return some answers; none if none came in time.
 
         Raises:
             ConnectionBroken: the connection ended.
         """
-        return self._channel.some(self._message_id, time.monotonic() + wait_s)
+        return self._channel.receive_some(self._message_id, time.monotonic() + wait_s)
 
 
 def end_of(buffer: bytes, messages: Sequence[MessageBounds]) -> LdapResult | None:

@@ -182,7 +182,7 @@ def _parse_id_set(reader: BerReader) -> IdSet:
     ids = reader.enter(SET, "syncUUIDs")
     reader.finish("syncIdSet")
     keys: list[str] = []
-    while ids.more():
+    while ids.has_more():
         if len(keys) == IDS_MAX:
             raise DecodeError("[RFC4533] 2.5", "syncUUIDs", ids.position, f"more than {IDS_MAX}")
         keys.append(_parse_key(ids, "syncUUID"))

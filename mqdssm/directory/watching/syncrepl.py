@@ -141,7 +141,7 @@ class Syncrepl:
         """
         count = 0
         while True:
-            buffer, messages = going_on.some(_MORE_WAIT_S if count else wait_s)
+            buffer, messages = going_on.receive_some(_MORE_WAIT_S if count else wait_s)
             self._take(phases, buffer, messages)
             count += len(messages)
             result = end_of(buffer, messages)

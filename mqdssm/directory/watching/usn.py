@@ -298,7 +298,7 @@ class _Bell:
             time.sleep(wait_s)
             return False
         try:
-            buffer, messages = self._going_on.some(wait_s)
+            buffer, messages = self._going_on.receive_some(wait_s)
         except ConnectionBroken as broken:
             raise DirectoryNotConnected(
                 f"the connection to {self._link.url} was lost: {broken.words}"

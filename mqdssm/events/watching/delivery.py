@@ -81,7 +81,7 @@ class Delivery:
         """
         if change is not None and change.event is ChangeEvent.CREATED and self._state.is_first:
             change = replace(change, event=ChangeEvent.EXISTING)
-        if change is None or not self.selection.includes(change):
+        if change is None or not self.selection.accepts(change):
             self._write(ObjectNote(key=key, known_object=known_object))
             return None
         self._check_open()
@@ -106,7 +106,7 @@ class Delivery:
             event = change.event if note.event is None else note.event
             yield replace(change, event=event, id=note.id, time=_time_of(note.time))
 
-    def returned(self) -> None:
+    def record_returned(self) -> None:
         """Record that the last change was returned to the caller."""
         self._returned = self._last_number
 

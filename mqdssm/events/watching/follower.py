@@ -48,13 +48,13 @@ class ObjectReader(Protocol):
     def all(self) -> Iterator[Seen]:
         """Read every object of every watched type."""
 
-    def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
+    def read_some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
         """Read the objects of a type that have these keys and exist."""
 
-    def below(self, dn: str) -> Iterator[Seen]:
+    def read_below(self, dn: str) -> Iterator[Seen]:
         """Read the objects at and below an entry."""
 
-    def referring(self) -> Iterator[Seen]:
+    def read_referring(self) -> Iterator[Seen]:
         """Read the objects that refer to others.
 
         The others include missing objects, which may come back.
@@ -130,11 +130,11 @@ class Follower:
         self._is_unseen = self._is_unseen or any(map(self._may_be_unseen, touched))
         yield from self._look_again(self._list_keys(touched), all_writes=self._all_writes)
         for dn in below:
-            for seen in self._reader.below(dn):
+            for seen in self._reader.read_below(dn):
                 is_referred = is_referred or self._is_called_otherwise(seen)
                 yield from self._report_change(seen.key, seen)
         if is_referred or (below and _MACHINE not in self._types):
-            for seen in self._reader.referring():
+            for seen in self._reader.read_referring():
                 yield from self._report_change(seen.key, seen)
         self._note_others(other_entries)
 
@@ -222,7 +222,9 @@ class Follower:
             ):
                 keys_by_type.setdefault(known_object.type, []).append(note.key)
         return {
-            seen.key: seen for name, keys in keys_by_type.items() for seen in self._reader.some(name, keys)
+            seen.key: seen
+            for name, keys in keys_by_type.items()
+            for seen in self._reader.read_some(name, keys)
         }
 
     def _compare_all(self) -> Iterator[ObjectChange]:
@@ -263,7 +265,7 @@ class Follower:
         for type_name, pairs in groupby(pairs_to_read, key=lambda pair: pair[0]):
             keys_left = (key for _, key in pairs)
             while keys := list(islice(keys_left, BATCH_KEYS)):
-                seen_by_key = {seen.key: seen for seen in self._reader.some(type_name, keys)}
+                seen_by_key = {seen.key: seen for seen in self._reader.read_some(type_name, keys)}
                 for key in keys:
                     seen = seen_by_key.get(key)
                     if seen is None and self._mirror.get(key) is None:
@@ -295,7 +297,7 @@ class Follower:
     def _read(self, key: str, seen: Seen | None) -> Seen | None:
         """Read one object as it is now."""
         before = self._mirror.get(key) or seen
-        return None if before is None else next(self._reader.some(before.type, [key]), None)
+        return None if before is None else next(self._reader.read_some(before.type, [key]), None)
 
     def _tell(self, key: str, seen: Seen | None, *, all_writes: bool) -> Iterator[ObjectChange]:
         """Yield the change of an object, if any, and record its new state.

@@ -141,7 +141,7 @@ class WatchJournal:
             os.ftruncate(self._handle, self.size)
         return True
 
-    def records(self) -> Iterator[ObjectNote | WatchPlace]:
+    def read_records(self) -> Iterator[ObjectNote | WatchPlace]:
         """Yield notes and places, in the order in which they were written.
 
         Raises:

@@ -76,7 +76,7 @@ class Selection:
             computers=frozenset(name.strip().lower() for name in computers),
         )
 
-    def includes(self, change: ObjectChange) -> bool:
+    def accepts(self, change: ObjectChange) -> bool:
         """Return True if a change is reported."""
         if self.events and change.event not in self.events:
             return False
@@ -173,14 +173,14 @@ class WatchedObjectReader:
         for kind in self._kinds.values():
             yield from self._read(kind, kind.base, kind.class_filter)
 
-    def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
+    def read_some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
         """Read the objects of a type that have these keys and exist."""
         kind = self._kinds[type_name]
         key = self._session.profile.watch_key
         named = any_of(*(Equal(key, _encode_key(key, value)) for value in keys))
         yield from self._read(kind, kind.base, all_of(kind.class_filter, named))
 
-    def below(self, dn: str) -> Iterator[Seen]:
+    def read_below(self, dn: str) -> Iterator[Seen]:
         """Read the objects at and below an entry, which need not exist."""
         place = parse_name(dn)
         for kind in self._kinds.values():
@@ -191,7 +191,7 @@ class WatchedObjectReader:
             elif kind.base.is_below(place):
                 yield from self._read(kind, kind.base, kind.class_filter)
 
-    def referring(self) -> Iterator[Seen]:
+    def read_referring(self) -> Iterator[Seen]:
         """Read the objects that refer to others.
 
         The others include missing objects, which may come back.

@@ -258,7 +258,7 @@ class StateFile:
         self._make_path_beside(".told").unlink(missing_ok=True)
         self.is_begun = True
         state.doubts.clear()
-        for record in self.journal.records():
+        for record in self.journal.read_records():
             if isinstance(record, WatchPlace):
                 if not state.doubts:
                     state.server, state.place, state.is_first = record.server, record.place, record.is_first

@@ -156,7 +156,7 @@ class Watch(Closeable):
         change = self._take() if step is None else step.result()
         if change is None:
             raise StopIteration
-        self._delivery.returned()
+        self._delivery.record_returned()
         return change
 
     def __aiter__(self) -> AsyncIterator[ObjectChange]:
@@ -176,7 +176,7 @@ class Watch(Closeable):
         change = step.result()
         if change is None:
             raise StopAsyncIteration
-        self._delivery.returned()
+        self._delivery.record_returned()
         return change
 
     def commit(self) -> None:

@@ -63,11 +63,11 @@ class EntryColumns:
     def __len__(self) -> int:
         return len(self.names)
 
-    def identities(self) -> tuple[Iterable[str], Sequence[object]]:
+    def list_identities(self) -> tuple[Iterable[str], Sequence[object]]:
         """See `mqdssm.directory.streams.Portion`."""
         return (name.as_py() for name in self.names), self.columns[self.identity].to_pylist()
 
-    def only(self, numbers: Sequence[int]) -> "EntryColumns":
+    def select_only(self, numbers: Sequence[int]) -> "EntryColumns":
         """See `mqdssm.directory.streams.Portion`."""
         places = pa.array(numbers, pa.int64())
         columns = tuple(column.take(places) for column in self.columns)
@@ -81,7 +81,7 @@ class EntryColumns:
         size = int(self._count_octets()[start:stop].sum())
         return EntryColumns(self.names[start:stop], columns, self.identity, size)
 
-    def until(self, size: int) -> int:
+    def count_until(self, size: int) -> int:
         """Return the number of first entries that reach a size in octets.
 
         All are counted if they are smaller.
@@ -110,7 +110,7 @@ def gather_pages(portions: Iterable[EntryColumns], rows_max: int, bytes_max: int
     for portion in portions:
         rest = portion
         while len(rest):
-            some = rest.slice(0, min(rows_max - rows, rest.until(bytes_max - size)))
+            some = rest.slice(0, min(rows_max - rows, rest.count_until(bytes_max - size)))
             rest = rest.slice(len(some), len(rest))
             chunk.append(some)
             rows, size = rows + len(some), size + some.size

@@ -76,7 +76,7 @@ class ReferencedPlaces:
             reference = REFERENCES[ldap_class][name]
             places = [self.by_guid.get(UUID(text)) for text in texts]
             known_places = [place for place in places if place is not None]
-            values[name] = tuple(reference.stored(place.dn, place.guid) for place in known_places)
+            values[name] = tuple(reference.encode_stored(place.dn, place.guid) for place in known_places)
             if len(known_places) < len(texts):
                 missing[name] = tuple(
                     text for text, place in zip(texts, places, strict=True) if place is None

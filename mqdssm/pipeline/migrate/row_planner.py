@@ -208,7 +208,7 @@ class RowPlanner:
                     element.security_identifier, where
                 )
         except ValueError as error:
-            column = table.holding("Security")[0].name
+            column = table.list_holding("Security")[0].name
             read.reasons.append(Reason(column, f"it is no security descriptor: {reason_of(error)}"))
 
     def _learn(self, elements: Sequence[DirectoryObject]) -> None:
@@ -385,7 +385,7 @@ class RowPlanner:
         """
         texts = {}
         for adm, guids in prepared_row.candidates[0].dropped.items():
-            columns = table.holding(adm)
+            columns = table.list_holding(adm)
             present = [column.name for column in columns if column.name in prepared_row.row.cells]
             name = present[0] if present else columns[0].name
             texts[name] = ", ".join(map(str, guids))

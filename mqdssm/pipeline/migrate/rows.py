@@ -137,10 +137,10 @@ def read_row(
     if table.element is RoutingLink and gates is not None:
         _add_gates(values, gates)
     reasons += [
-        Reason(table.holding(adm)[0].name, "it is missing")
+        Reason(table.list_holding(adm)[0].name, "it is missing")
         for adm in _NEEDED.get(table.name, ())
         if values.get(adm) in {None, ""}
-        and not any(table.holding(adm)[0].name == reason.attribute for reason in reasons)
+        and not any(table.list_holding(adm)[0].name == reason.attribute for reason in reasons)
     ]
     element = None if reasons else _build_element(table, values, cells, reasons)
     return ReadRow(element, reasons, lost)
@@ -289,7 +289,7 @@ def _build_element(
 
 def _find_column(table: MqisTable, adm: str, cells: Mapping[str, str]) -> str:
     """Return the column of a row that holds an attribute."""
-    names = [column.name for column in table.holding(adm)]
+    names = [column.name for column in table.list_holding(adm)]
     return next((name for name in names if name in cells), names[0] if names else adm)
 
 
@@ -319,7 +319,7 @@ def list_sites_served(cells: Mapping[str, str], gates: Mapping[UUID, Iterable[UU
         cells: of the row.
         gates: of each site.
     """
-    own_gates = {gate for column in ROUTING_LINK.holding(GATES) for gate in _try(column, cells) or ()}
+    own_gates = {gate for column in ROUTING_LINK.list_holding(GATES) for gate in _try(column, cells) or ()}
     for end in link_ends(_name_link(cells)[0] or ""):
         if not own_gates or own_gates.issuperset(gates.get(end, ())):
             yield end

@@ -92,7 +92,7 @@ class TargetView:
         """Return the objects of a class at some DNs, by normalised DN."""
         if ldap_class in self._empty:
             return {}
-        return self.references.entries_at(dns, ldap_class, [*attributes, GUID_ATTRIBUTE])
+        return self.references.read_entries_at(dns, ldap_class, [*attributes, GUID_ATTRIBUTE])
 
     def by_sid(
         self, sids: Iterable[str], ldap_class: str, attributes: Sequence[str]

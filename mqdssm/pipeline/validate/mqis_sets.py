@@ -196,7 +196,7 @@ class ObjectMaker:
         columns = FRAME_TYPES[table.type_name or ""].columns
         self._holders: dict[str, list[MqisColumn]] = {}
         for column in columns:
-            holding = [holder for holder in table.holding(column.name) if holder in self._cells]
+            holding = [holder for holder in table.list_holding(column.name) if holder in self._cells]
             if column.name == SERVICE_TYPE.adm and self._has_roles:
                 holding = [SERVICE]
             is_computed = (self._has_roles and column.name in (*ROLES, SERVER_TYPE)) or (

@@ -360,7 +360,7 @@ class _AtLast:
             entries = [entries_by_guid[guid][0] for guid in guids if guid in entries_by_guid]
             targets = ((entry.dn, guid_of(entry.attributes)) for entry in entries)
             if stored_values := tuple(
-                references[name].stored(dn, guid) for dn, guid in targets if guid is not None
+                references[name].encode_stored(dn, guid) for dn, guid in targets if guid is not None
             ):
                 values[name] = stored_values
         return values, lost

@@ -169,7 +169,7 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
     names = reader.enter(SEQUENCE, "attributes")
     reader.finish("SearchRequest")
     attributes = []
-    while names.more():
+    while names.has_more():
         attributes.append(names.name("attribute"))
     return base, SearchRequest(
         scope, dereference, size_limit, time_limit, types_only, search_filter, tuple(attributes)
@@ -179,7 +179,7 @@ def _search_in(octets: bytes) -> tuple[str, SearchRequest]:
 def _read_attributes(reader: BerReader) -> dict[str, list[bytes]]:
     attributes: dict[str, list[bytes]] = {}
     listed = reader.enter(SEQUENCE, "attributes")
-    while listed.more():
+    while listed.has_more():
         name, values = _read_attribute(listed)
         attributes.setdefault(name.lower(), []).extend(values)
     return attributes
@@ -187,7 +187,7 @@ def _read_attributes(reader: BerReader) -> dict[str, list[bytes]]:
 
 def _read_changes(reader: BerReader) -> Iterator[requests.Modification]:
     listed = reader.enter(SEQUENCE, "changes")
-    while listed.more():
+    while listed.has_more():
         change = listed.enter(SEQUENCE, "change")
         kind = requests.ChangeType(change.integer("operation", ENUMERATED))
         yield requests.Modification(kind, *_read_attribute(change))
@@ -197,7 +197,7 @@ def _read_attribute(reader: BerReader) -> tuple[str, list[bytes]]:
     sequence = reader.enter(SEQUENCE, "attribute")
     name, values = sequence.name("type"), sequence.enter(SET, "vals")
     raws = []
-    while values.more():
+    while values.has_more():
         raws.append(values.octets("value"))
     return name, raws
 
@@ -224,7 +224,7 @@ def decode_filter(octets: bytes) -> filters.LdapFilter:
 
 
 def _filter(reader: BerReader) -> filters.LdapFilter:
-    tag = reader.buffer[reader.position] if reader.more() else 0
+    tag = reader.buffer[reader.position] if reader.has_more() else 0
     if tag == filters.PRESENT_TAG:
         return filters.Present(reader.name("present", filters.PRESENT_TAG))
     if tag in _COMPARISONS:
@@ -232,7 +232,7 @@ def _filter(reader: BerReader) -> filters.LdapFilter:
     inner = reader.enter(tag, "filter")
     if tag in {filters.TAGS[filters.And], filters.TAGS[filters.Or]}:
         operands = []
-        while inner.more():
+        while inner.has_more():
             operands.append(_filter(inner))
         return (
             filters.And(tuple(operands)) if tag == filters.TAGS[filters.And] else filters.Or(tuple(operands))
@@ -264,7 +264,7 @@ def _decode_substrings(inner: BerReader) -> filters.Substrings:
     attribute = inner.name("type")
     parts = inner.enter(SEQUENCE, "substrings")
     initial, final, middle = None, None, []
-    while parts.more():
+    while parts.has_more():
         tag = parts.buffer[parts.position]
         value = parts.octets("substring", tag)
         if tag == filters.INITIAL_TAG:

@@ -76,7 +76,7 @@ class Damage:
         """Mend all entries."""
         self._entries.clear()
 
-    def stops(self, operation: Operation) -> tuple[Operation | None, Result | None]:
+    def limit_operation(self, operation: Operation) -> tuple[Operation | None, Result | None]:
         """Determine how the damaged entries affect an operation.
 
         Returns:
@@ -103,7 +103,7 @@ class Damage:
                 return self._limit_changes(operation, changes)
         return self._of_partition(operation)
 
-    def doubt(self, operation: Operation, result: Result) -> Result:
+    def add_doubt(self, operation: Operation, result: Result) -> Result:
         """Add a damaged entry's highest possible number to a result (R110).
 
         The result is `Recovered`.

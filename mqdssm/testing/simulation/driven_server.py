@@ -187,7 +187,7 @@ class DrivenServer(SimulatedServer):
             self._timers.pop(event.name, None)
         planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if planned_crash is not None and planned_crash.cuts_off(count):
+            if planned_crash is not None and planned_crash.must_cut_off(count):
                 self.say(f"loses {len(actions) - count} actions")
                 raise Crash
             yield self._check_action(action)

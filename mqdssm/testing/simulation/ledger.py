@@ -149,7 +149,7 @@ class PartitionLedger:
         """Highest possible LastSeqNumber of a replica."""
         return max(self.last, self.granted)
 
-    def between(self, after: int, up_to: int) -> list[NumberedChange]:
+    def list_between(self, after: int, up_to: int) -> list[NumberedChange]:
         """Return the entries with numbers above `after` and up to `up_to`."""
         if up_to - after > len(self.entries):
             return [entry for number, entry in self.entries.items() if after < number <= up_to]

@@ -241,7 +241,7 @@ class Losses:
 
     # -- taking over
 
-    def furthest(self, site_id: Guid) -> SimulatedServer | None:
+    def find_furthest(self, site_id: Guid) -> SimulatedServer | None:
         """Return the site's complete backup controller with the highest number.
 
         None if there is none.
@@ -257,7 +257,7 @@ class Losses:
         A backup controller takes over its partitions.
         """
         owner = self._registry.owner(site_id)
-        heir = heir or self._rng.of(self.heirs(site_id))
+        heir = heir or self._rng.of(self.list_heirs(site_id))
         partitions = self._registry.owned_by(owner)
         self._world.retire(owner)
         for partition in partitions:
@@ -283,7 +283,7 @@ class Losses:
         owned = [partition.partition_id for partition in partitions]
         if self._world.options.work.takeover_half or _has(heir, owned):
             return heir
-        return self.furthest(site_id) or heir
+        return self.find_furthest(site_id) or heir
 
     def find_restored_sites(self) -> list[PartitionLedger]:
         """Return removed sites that exist again.
@@ -308,7 +308,7 @@ class Losses:
         self._start(server)
         yield from self._wait_until_owned(server, [site])
 
-    def heirs(self, site_id: Guid) -> list[SimulatedServer]:
+    def list_heirs(self, site_id: Guid) -> list[SimulatedServer]:
         """Return the backup controllers that may take over from their site's controller.
 
         An heir has everything that the controller owns. With `takeover_half` an heir may lack something that

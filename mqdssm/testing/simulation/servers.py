@@ -103,7 +103,7 @@ class PlannedCrash:
     moments: int | None = None
     operations: tuple[type, ...] = WRITING
 
-    def cuts_off(self, count: int) -> bool:
+    def must_cut_off(self, count: int) -> bool:
         """Return True if the crash is due behind so many actions of a step."""
         return self.actions is not None and count >= self.actions
 
@@ -271,7 +271,7 @@ class SimulatedServer:
 
     def write(self, operation: Operation) -> Result:
         """Perform an operation for a service beside the engine ([MC-MQDSRP] 3.1.7.1.3)."""
-        stopped = self.damage.stops(operation)[1]
+        stopped = self.damage.limit_operation(operation)[1]
         return stopped or self._perform_now(operation) or _NO_ROOM
 
     def crash_soon(self, planned_crash: PlannedCrash) -> None:
@@ -335,7 +335,7 @@ class SimulatedServer:
     def _carry_out(self, actions: list[Action]) -> None:
         planned_crash = self._planned_crash
         for count, action in enumerate(actions):
-            if planned_crash is not None and planned_crash.cuts_off(count):
+            if planned_crash is not None and planned_crash.must_cut_off(count):
                 self.say(f"loses {len(actions) - count} actions")
                 self.crash()
                 return
@@ -460,7 +460,7 @@ class SimulatedServer:
     def _fail(self, operation: Operation) -> Result:
         """Let an operation fail after all, a part or none of its work (R66, R83)."""
         result = fail(self.store, operation, self._rng, lambda: self._world.torn(self, operation))
-        result = self.damage.doubt(operation, result)
+        result = self.damage.add_doubt(operation, result)
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} fails: {describe(result)}")
         if isinstance(result, ops.Applied | ops.Recovered):
@@ -472,7 +472,7 @@ class SimulatedServer:
 
         None if the disk is full, and it has to be repeated.
         """
-        possible, stopped = self.damage.stops(operation)
+        possible, stopped = self.damage.limit_operation(operation)
         result = stopped
         if possible is not None:
             try:
@@ -485,7 +485,7 @@ class SimulatedServer:
             raise Violation(f"{self.name}: {operation} has no result")
         is_recovery = isinstance(operation, ops.Recover)
         if is_recovery and possible is not None:
-            result = self.damage.doubt(operation, result)
+            result = self.damage.add_doubt(operation, result)
         if self._world.trace is not None:
             self.say(f"! {describe(operation)} = {describe(result)}")
         if isinstance(result, ops.ObjectOutcome) and result.status == Hresult.MQ_ERROR_DS_IS_FULL:

@@ -339,7 +339,7 @@ class StepChecks:
         furthest = server.furthest.get(partition.partition_id, 0)
         server.furthest[partition.partition_id] = max(furthest, last)
         self._purging.reached(server, partition.partition_id, last)
-        for entry in partition.between(before, last):
+        for entry in partition.list_between(before, last):
             if partition.latest[entry.identifier] is entry:
                 self.check_newest(server, partition, entry)
 

@@ -57,7 +57,7 @@ class AdministratorTask:
     naming: bool = False
     alone: bool = False
 
-    def bears(self, other: "AdministratorTask") -> bool:
+    def may_bear(self, other: "AdministratorTask") -> bool:
         """Return True if the task may run together with another one."""
         if self.alone or other.alone or (self.naming and other.naming):
             return False
@@ -142,7 +142,7 @@ class Administrator:
         if not choices:
             return None
         chosen = self._rng.of(choices)()
-        return chosen if all(map(chosen.bears, self._under_way)) else None
+        return chosen if all(map(chosen.may_bear, self._under_way)) else None
 
     def _list_site_tasks(
         self, sites: list[Guid], every: list[Guid]
@@ -176,7 +176,7 @@ class Administrator:
         if work.reinstalling and bscs:
             yield lambda: _make_server_task("reinstalls a BSC", losses.reinstall, rng.of(bscs))
             yield lambda: _make_server_task("restores a BSC", losses.restore, rng.of(bscs))
-        lost = [site for site in every if losses.heirs(site)]
+        lost = [site for site in every if losses.list_heirs(site)]
         if work.takeover and lost and not self._taken_over:
             yield lambda: self._make_site_task(
                 "makes another server take over", self._take_over, lost, alone=True
@@ -208,7 +208,7 @@ class Administrator:
 
         A BSC replaces it, if one can take over.
         """
-        heir = self._losses.furthest(site_id)
+        heir = self._losses.find_furthest(site_id)
         lost = self._registry.owner(site_id)
         if heir is None or self._taken_over or lost is self._world.pec:
             yield from self._losses.reinstall_primary(site_id)

@@ -185,7 +185,7 @@ def sort_keys(control: LdapControl) -> list[str]:
     """The attributes that a sort control names ([RFC2891])."""
     keys = BerReader.of(control.value or b"").enter(SEQUENCE, "SortKeyList")
     found = []
-    while keys.more():
+    while keys.has_more():
         found.append(keys.enter(SEQUENCE, "key").name("attributeType"))
     return found
 

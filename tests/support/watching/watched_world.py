@@ -161,13 +161,13 @@ class WorldReader:
     def all(self) -> Iterator[Seen]:
         yield from self._read(self.world.of_type(*TYPES))
 
-    def some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
+    def read_some(self, type_name: str, keys: Sequence[str]) -> Iterator[Seen]:
         yield from self._read([key for key in keys if key in self.world.of_type(type_name)])
 
-    def below(self, dn: str) -> Iterator[Seen]:
+    def read_below(self, dn: str) -> Iterator[Seen]:
         yield from self._read([key for key in self.world.of_type(*TYPES) if self.world.dn(key).endswith(dn)])
 
-    def referring(self) -> Iterator[Seen]:
+    def read_referring(self) -> Iterator[Seen]:
         yield from ()  # nothing here names anything
 
     def _read(self, keys: Sequence[str]) -> Iterator[Seen]:

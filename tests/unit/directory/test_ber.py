@@ -131,7 +131,7 @@ def test_optional_elements_and_the_end():
     with pytest.raises(DecodeError, match="3 octets too many"):
         reader.finish("outer")
     assert reader.octets("s") == b"a"
-    assert not reader.more()
+    assert not reader.has_more()
     assert not reader.at(ber.OCTET_STRING)
     reader.finish("outer")
 

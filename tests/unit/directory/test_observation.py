@@ -78,8 +78,8 @@ def test_counts_and_names_are_those_of_the_operations(debug: pytest.LogCaptureFi
     observer.answered(outstanding, 2, 32, URL)
     observer.answered(outstanding, 1, 0, URL)
     observer.answered(outstanding, 9, 0, URL)
-    observer.abandoned(outstanding, URL)
-    observer.connected()
+    observer.record_abandonment(outstanding, URL)
+    observer.record_connection()
     assert outstanding == {}
     assert observer.value == 3
     counts = observer.counts

@@ -310,7 +310,7 @@ def test_a_commit_after_a_save_that_failed_acknowledges_no_later_change(
     delivery = Delivery(state("one"), file, Selection.of(("queue",)))
     told = ObjectChange(event=ChangeEvent.CHANGED, type="queue", dn="CN=two,DC=test", guid=None)
     delivery.note(KEYS[0], known("two"), told)
-    delivery.returned()
+    delivery.record_returned()
     delivery.acknowledge()
 
     def broken(handle: int) -> None:

@@ -158,8 +158,8 @@ def test_certificates_parse_are_in_date_and_have_their_digests():
         assert tuple(one.digest for one in stored) == user.certificate_digest_list
         for one in stored:
             assert one.digest_matches
-            assert one.certificate().not_valid_before_utc < datetime(2021, 1, 1, tzinfo=UTC)
-            assert one.certificate().not_valid_after_utc > datetime(2090, 1, 1, tzinfo=UTC)
+            assert one.load_certificate().not_valid_before_utc < datetime(2021, 1, 1, tzinfo=UTC)
+            assert one.load_certificate().not_valid_after_utc > datetime(2090, 1, 1, tzinfo=UTC)
 
 
 def test_machines_have_keys_of_the_right_size():

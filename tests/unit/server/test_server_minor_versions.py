@@ -290,13 +290,13 @@ def test_a_folder_gets_its_format_from_the_server_alone(tmp_path):
     """Commands that only look leave a folder to the older version."""
     folder = DirectoryServerFolder(tmp_path / "pec")
     folder.make()
-    with folder.locked():
+    with folder.lock():
         assert not folder.format.exists()
         folder.record_format()
         assert json.loads(folder.format.read_text()) == {"format": FORMAT, "mqdssm": mqdssm.__version__}
         assert folder.check_format() == FORMAT
     folder.format.write_text(json.dumps({"format": FORMAT + 1, "mqdssm": "9.9.0"}))
-    with pytest.raises(ConfigError, match=r"use mqdssm 9\.9\.0 or a later one"), folder.locked():
+    with pytest.raises(ConfigError, match=r"use mqdssm 9\.9\.0 or a later one"), folder.lock():
         pass
 
 

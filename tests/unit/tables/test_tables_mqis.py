@@ -63,18 +63,18 @@ def test_attributes_that_a_directory_keeps_have_a_column():
     }
     for table in MQIS_TABLES.values():
         if table.element is not None:
-            held = {row.adm for row in TABLES[table.element].rows if table.holding(row.adm)}
+            held = {row.adm for row in TABLES[table.element].rows if table.list_holding(row.adm)}
             missing = {row.adm for row in TABLES[table.element].rows} - held
             assert missing == without.get(table.element.element_name, set())
 
 
 def test_the_propertys_own_column_comes_first():
     machine = MQIS_TABLES["Machine"]
-    assert [c.name for c in machine.holding("SiteIdentifierList")] == [
+    assert [c.name for c in machine.list_holding("SiteIdentifierList")] == [
         "PROPID_QM_SITE_IDS",
         "PROPID_QM_SITE_ID",
     ]
-    cost = MQIS_TABLES["RoutingLink"].holding("ActualCost")
+    cost = MQIS_TABLES["RoutingLink"].list_holding("ActualCost")
     assert [c.name for c in cost] == ["PROPID_L_ACTUAL_COST", "PROPID_L_COST"]
 
 

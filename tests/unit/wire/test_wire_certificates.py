@@ -31,7 +31,7 @@ def test_vectors_both_ways(vector):
         assert one.digest_matches is expected["matches"]
         assert UserSignCert.from_bytes(bytes(one)) == one
         if "subject" in expected:
-            assert one.certificate().subject.rfc4514_string() == expected["subject"]
+            assert one.load_certificate().subject.rfc4514_string() == expected["subject"]
 
 
 @pytest.mark.parametrize("vector", VECTORS)
@@ -50,7 +50,7 @@ def test_digests_mirror_the_digest_fields_in_the_same_order():
 
 
 def test_made_from_certificates():
-    certificates = [one.certificate() for one in two().certificates]
+    certificates = [one.load_certificate() for one in two().certificates]
     numbers = count(1)
     made = UserSignCerts.from_certificates(certificates, make_guid=lambda: UUID(int=next(numbers)))
     assert made.digests() == two().digests()
@@ -85,4 +85,4 @@ def test_what_cannot_be_encoded():
     with pytest.raises(ValueError, match="Identifier: 'x' is no GUID"):
         bytes(UserSignCert(digest=bytes(16), identifier="x", der=b""))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"(?i)pars"):
-        UserSignCert.of(b"no certificate", UUID(int=0)).certificate()
+        UserSignCert.of(b"no certificate", UUID(int=0)).load_certificate()

@@ -282,7 +282,7 @@ def examine_certificates(case: Case) -> Iterator[Verdict]:
 def _examine_certificate(number: int, cert: UserSignCert, now: datetime) -> Iterator[Verdict]:
     called = f"certificate {number} ({cert.digest.hex()})"
     try:
-        x509 = cert.certificate()
+        x509 = cert.load_certificate()
         ends, begins = x509.not_valid_after_utc, x509.not_valid_before_utc
     except ValueError as error:
         yield "certificate-parses", f"{called} is no X.509 certificate: {error}"
