@@ -176,7 +176,7 @@ def test_a_start_without_changes_reads_no_object(kept: Kept, tmp_path: Path, mon
         with watching(directory, state=state):
             pass
         read: list[str] = []
-        for name in ("all", "some", "below", "referring"):
+        for name in ("all", "read_some", "read_below", "read_referring"):
             monkeypatch.setattr(
                 f"mqdssm.events.watching.reader.WatchedObjectReader.{name}", _noting(name, read)
             )

@@ -69,7 +69,7 @@ def test_a_negative_acknowledgement_is_named(pair):
     assert raised.value.message_class == MessageClass.NACK_BAD_DEST_QUEUE
     orders = right.open("orders")
     unread = left.send(queue("right"), b"a", acknowledge="receive")
-    left.send(queue("right"), b"b").wait(5)
+    left.send(queue("right"), b"b", acknowledge="reach").wait(5)  # both are in the queue then
     orders.purge()
     with pytest.raises(MessageRejected, match="NACK_QUEUE_PURGED"):
         unread.wait(5)
