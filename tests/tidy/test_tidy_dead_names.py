@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.project.source_tree import ROOT, files, name, nodes, report, sources, tree
+from support.project.source_tree import ROOT, files, last_name, name, nodes, report, sources, tree
 
 HERE = "tests/tidy/test_tidy_dead_names.py"
 KEPT = {
@@ -100,12 +100,6 @@ class Use(NamedTuple):
     path: Path
     line: int
     qualified: bool
-
-
-def last_name(node: ast.expr) -> str:
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def definitions(path: Path, body: Iterable[ast.stmt], owner: ast.ClassDef | None = None) -> Iterator[Defined]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.project.source_tree import ROOT, name, report, sources, tree
+from support.project.source_tree import ROOT, last_name, name, report, sources, tree
 
 VERBS_FILE: Final = Path(__file__).with_name("verbs.txt")
 NOUNS_FILE: Final = Path(__file__).with_name("noun_functions.txt")
@@ -42,10 +42,8 @@ def verbs() -> frozenset[str]:
 
 
 def is_named_here(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
-    return not function.name.startswith("__") and not any(
-        text.split("(")[0].rpartition(".")[2] in NOT_NAMED_HERE for text in decorators
-    )
+    decorators = {last_name(decorator) for decorator in function.decorator_list}
+    return not function.name.startswith("__") and not decorators & NOT_NAMED_HERE
 
 
 def begins_with_a_verb(function_name: str) -> bool:

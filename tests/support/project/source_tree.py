@@ -84,6 +84,13 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
     return tuple(found)
 
 
+def last_name(node: ast.expr) -> str:
+    """The last part of a dotted name, without arguments: `cached_property` of `functools.cached_property`."""
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def texts(path: Path) -> Iterator[ast.Constant]:
     """The texts in one Python file that are no docstrings; of f-strings, each part between the braces."""
     docstrings = {
